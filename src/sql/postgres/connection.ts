@@ -29,6 +29,11 @@ export function postgresFault(error: unknown): unknown {
   return isBug(failure) ? failure : new Fault('unavailable', [], failure);
 }
 
+/** For `catch` of a promise. */
+export function throwPostgresFault(error: unknown): never {
+  throw postgresFault(error);
+}
+
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK_DETECTED = '40P01';
 

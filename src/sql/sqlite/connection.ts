@@ -93,6 +93,11 @@ export function sqliteFault(error: unknown): unknown {
   return cause instanceof SQLiteError ? new Fault('unavailable', [], cause) : cause;
 }
 
+/** For `catch` of a promise. */
+export function throwSqliteFault(error: unknown): never {
+  throw sqliteFault(error);
+}
+
 /** Rolls back the open transaction. If the engine fails even then, closing the connection rolls back. */
 export function rollbackQuietly(db: Database): void {
   attempt(() => db.inTransaction && db.run('rollback'));

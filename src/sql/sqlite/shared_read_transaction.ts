@@ -2,7 +2,7 @@ import { type Pointer, toArrayBuffer } from 'bun:ffi';
 import type { Database } from 'bun:sqlite';
 import { readFileSync, realpathSync } from 'node:fs';
 import { Fault } from '../../model/fault.ts';
-import { isBusy, retryWhileBusy, rollbackQuietly, sqliteFault } from './connection.ts';
+import { isBusy, retryWhileBusy, rollbackQuietly, sqliteFault, throwSqliteFault } from './connection.ts';
 
 export type SharedReadTransaction = ReturnType<typeof shareReads>;
 
@@ -123,8 +123,6 @@ export function readRetrying<T, A = undefined>(
     return sharedReads.read(work, argument);
   } catch (error) {
     if (!isBusy(error)) throw sqliteFault(error);
-    return retryWhileBusy(() => sharedReads.read(work, argument)).catch((later) => {
-      throw sqliteFault(later);
-    });
+    return retryWhileBusy(() => sharedReads.read(work, argument)).catch(throwSqliteFault);
   }
 }

@@ -4,7 +4,7 @@ import { migrationsOf, type Program } from '../../../sql/migrations.ts';
 import type { PostgresAddress } from '../../../sql/postgres/address.ts';
 import { BEGIN_CITUS_WRITE, setLocal } from '../../../sql/postgres/begin_statements.ts';
 import { BEGIN_READ_OF_NODES } from '../../../sql/postgres/citus.ts';
-import { postgresFault } from '../../../sql/postgres/connection.ts';
+import { throwPostgresFault } from '../../../sql/postgres/connection.ts';
 import { DatabaseError, ERROR_CODES } from '../../../sql/postgres/errors.ts';
 import { assertPostgresSchema } from '../../../sql/postgres/migrate.ts';
 import { connectToPrimary } from '../../../sql/postgres/primary.ts';
@@ -87,15 +87,10 @@ async function begin(address: PostgresAddress, program: Program, statements: rea
     assertNewest(schema, migrations.at(-1)?.version ?? 0);
     // The client would open another connection if this one ends, and run the next statement outside of the transaction.
     const connection = await client.reserve();
-    const run = async (text: string, values: TextRow = []): Promise<readonly object[]> => {
-      try {
-        return await withTimeout(connection.unsafe(text, [...values]), STATEMENT_MS_MAX, () => {
-          throw new DatabaseError(ERROR_CODES.timeout);
-        });
-      } catch (error) {
-        throw postgresFault(error);
-      }
-    };
+    const run = (text: string, values: TextRow = []): Promise<readonly object[]> =>
+      withTimeout(connection.unsafe(text, [...values]), STATEMENT_MS_MAX, () => {
+        throw new DatabaseError(ERROR_CODES.timeout);
+      }).catch(throwPostgresFault);
     for (const text of statements) await run(text);
     return { run, close };
   } catch (error) {

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../model/limits.ts';
 import type { MaybePromise, OverloadChecks } from '../../../model/store.ts';
-import { postgresFault } from '../../../sql/postgres/connection.ts';
+import { throwPostgresFault } from '../../../sql/postgres/connection.ts';
 import type { ConnectionPool } from '../../../sql/postgres/pool.ts';
 import type { RealmStores } from './stores.ts';
 
@@ -26,9 +26,7 @@ export function openRealmNodes(pool: ConnectionPool, now: () => number = () => p
     },
     /** Looks it up. Rejects with Fault `unavailable`. */
     async find(realm: string): Promise<string> {
-      const { rows } = await pool.query(SELECT_NODE, [realm]).catch((error) => {
-        throw postgresFault(error);
-      });
+      const { rows } = await pool.query(SELECT_NODE, [realm]).catch(throwPostgresFault);
       const node = String(rows[0]?.node);
       nodes.set(realm, node);
       return node;

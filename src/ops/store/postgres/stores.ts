@@ -14,7 +14,7 @@ import { openCredentialStore } from '../../../sign_in/store/credentials.ts';
 import { openAdmission } from '../../../sql/admission.ts';
 import type { Dialect } from '../../../sql/dialect.ts';
 import { BEGIN_READ_OF_NODES, openNodeCounts } from '../../../sql/postgres/citus.ts';
-import { postgresFault } from '../../../sql/postgres/connection.ts';
+import { throwPostgresFault } from '../../../sql/postgres/connection.ts';
 import { openGroupCommit } from '../../../sql/postgres/group_commit.ts';
 import { postgresIndexesOf } from '../../../sql/postgres/indexes.ts';
 import { openLongReads } from '../../../sql/postgres/long_reads.ts';
@@ -69,9 +69,7 @@ export function openPostgresStores(
     countBelow: openCountBelow({ read: long.read }, dialect),
     async ready() {
       const probed = [lookupPool, reverseLookupPool].map((each) => each.query(PROBE, []));
-      await Promise.all(probed).catch((error) => {
-        throw postgresFault(error);
-      });
+      await Promise.all(probed).catch(throwPostgresFault);
       return countNodes?.();
     },
     openSnapshot: () => takePostgresSnapshot(pool, isDistributed ? BEGIN_READ_OF_NODES : undefined),

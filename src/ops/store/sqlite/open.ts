@@ -16,7 +16,12 @@ import { openBudgetStore } from '../../../sign_in/store/budgets.ts';
 import { openCredentialStore } from '../../../sign_in/store/credentials.ts';
 import { openLeaseStore } from '../../../sql/leases.ts';
 import { type MigrateMode, type Migration, migrationsOf, type Program } from '../../../sql/migrations.ts';
-import { connectSqlite, retryWhileBusy, sqliteFault, yieldLock } from '../../../sql/sqlite/connection.ts';
+import {
+  connectSqlite,
+  retryWhileBusy,
+  throwSqliteFault,
+  yieldLock,
+} from '../../../sql/sqlite/connection.ts';
 import {
   assertNoOrphanedLog,
   DatabaseFileMoved,
@@ -133,14 +138,7 @@ function engineOver(db: Database): Engine {
     budgets: openBudgetStore(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeaseStore(transactions),
-    async removeErasedBytes() {
-      try {
-        await removeErasedBytes(db, sharedReads);
-        return 'overwritten';
-      } catch (error) {
-        throw sqliteFault(error);
-      }
-    },
+    removeErasedBytes: () => removeErasedBytes(db, sharedReads).then(() => 'overwritten', throwSqliteFault),
     // Index hints choose the plans of its statements.
     updateStatistics: async () => undefined,
     feed: openFeedStore(transactions, SQLITE),

@@ -1,7 +1,7 @@
 import { NIL_UUID } from '../../../model/id.ts';
 import type { KeyedRecord, RecordSnapshot } from '../../../model/store.ts';
 import { BEGIN_READ } from '../../../sql/postgres/begin_statements.ts';
-import { type Connection, postgresFault } from '../../../sql/postgres/connection.ts';
+import { type Connection, postgresFault, throwPostgresFault } from '../../../sql/postgres/connection.ts';
 import { numberParameters, parameterValues } from '../../../sql/postgres/parameters.ts';
 import type { ConnectionPool } from '../../../sql/postgres/pool.ts';
 import { postgresStatements } from './dialect.ts';
@@ -28,11 +28,8 @@ function snapshotOver(connection: Connection, end: () => void): RecordSnapshot {
       const { scan, scanRealm, decodeKeyed } = postgresStatements(resource);
       const { text, order } = numberParameters(within ? scanRealm : scan);
       const values = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
-      try {
-        return (await connection.query(text, parameterValues(values, order))).rows.map(decodeKeyed);
-      } catch (error) {
-        throw postgresFault(error);
-      }
+      const found = connection.query(text, parameterValues(values, order)).catch(throwPostgresFault);
+      return (await found).rows.map(decodeKeyed);
     },
     close: end,
   };

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import type { RecordSnapshot } from '../../../model/store.ts';
-import { retryWhileBusy, sqliteFault } from '../../../sql/sqlite/connection.ts';
+import { retryWhileBusy, sqliteFault, throwSqliteFault } from '../../../sql/sqlite/connection.ts';
 import { sqliteStatements } from './dialect.ts';
 import { connectToRead } from './reader.ts';
 
@@ -9,11 +9,7 @@ import { connectToRead } from './reader.ts';
  * it is closed, the write-ahead log cannot be checkpointed completely, and grows with every write.
  */
 export async function takeSqliteSnapshot(db: Database): Promise<RecordSnapshot> {
-  try {
-    return snapshotOver(await retryWhileBusy(() => openReadTransaction(db)));
-  } catch (error) {
-    throw sqliteFault(error);
-  }
+  return snapshotOver(await retryWhileBusy(() => openReadTransaction(db)).catch(throwSqliteFault));
 }
 
 /** Opens a read transaction on a new connection. */
