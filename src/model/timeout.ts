@@ -12,15 +12,6 @@ export function withTimeout<T, L>(promise: Promise<T>, ms: number, onTimeout: ()
         reject(error);
       }
     }, ms);
-    promise.then(
-      (value) => {
-        clearTimeout(timer);
-        resolve(value);
-      },
-      (error) => {
-        clearTimeout(timer);
-        reject(error);
-      },
-    );
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
