@@ -7,7 +7,7 @@ import type { WriteScope } from '../transactions.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import { databaseError, isBug } from './errors.ts';
 import { type Expectations, openExpectations, UnexpectedResult } from './expectations.ts';
-import type { ConnectionPool } from './pool.ts';
+import { type ConnectionPool, firstError } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
 import { lockScope, type WriteBeginning } from './scope_locks.ts';
 import { isViolation, type Perform } from './session.ts';
@@ -172,10 +172,7 @@ export function openGroupCommit(
  */
 async function causeOf(error: unknown, expectations: Expectations): Promise<unknown> {
   if (error instanceof Fault && error.code === 'unknown_outcome') return error;
-  const first = await expectations.check().then(
-    () => error,
-    (earlier) => earlier,
-  );
+  const first = await firstError(expectations.check(), error);
   const failure = databaseError(first);
   return failure && !isViolation(first) && !isBug(failure) ? first : new UnexpectedResult();
 }

@@ -142,7 +142,7 @@ function templateOf(text: string): TemplateStringsArray {
 }
 
 /** The error of an earlier response if it failed: later statements fail because the transaction is aborted. */
-function firstError(earlier: Promise<unknown>, error: unknown): Promise<unknown> {
+export function firstError(earlier: Promise<unknown>, error: unknown): Promise<unknown> {
   return earlier.then(
     () => error,
     (first) => first,
