@@ -110,23 +110,15 @@ export async function* userRecords(
   const own = await records.get(user, key);
   if (!own) return;
   yield { resource: user, key, record: own };
-  for (const resource of RESOURCES.filter(({ parent }) => parent === user)) {
-    yield* recordsBelow(records, resource, key);
-  }
-}
-
-async function* recordsBelow(
-  records: Pick<Store, 'list'>,
-  resource: Resource,
-  scope: readonly [Uuid, Uuid],
-): AsyncGenerator<OwnedRecord> {
   const sort = { by: 'id', isDescending: false } as const;
-  const pages = pagesOf<KeyedRecord>(async (last) => {
-    const after = last && { at: undefined, id: last.record.id };
-    const page = { kind: 'after', after, limit: LIMITS.pageRecordsMax } as const;
-    return (await records.list(resource, scope, { filter: [], sort, page }))?.items ?? [];
-  });
-  for await (const page of pages) for (const { key, record } of page) yield { resource, key, record };
+  for (const resource of RESOURCES.filter(({ parent }) => parent === user)) {
+    const pages = pagesOf<KeyedRecord>(async (last) => {
+      const after = last && { at: undefined, id: last.record.id };
+      const page = { kind: 'after', after, limit: LIMITS.pageRecordsMax } as const;
+      return (await records.list(resource, key, { filter: [], sort, page }))?.items ?? [];
+    });
+    for await (const page of pages) for (const found of page) yield { resource, ...found };
+  }
 }
 
 /** The visible members of a record, as in a subject access export. */
