@@ -24,6 +24,9 @@ export const ERROR_CODES = {
   rootCertificates: 'DATABASE_ROOT_CERTIFICATES',
 } as const;
 
+/** Of work that waited for a connection for too long. */
+export const CONNECTIONS_BUSY = new DatabaseError(ERROR_CODES.connectionsBusy);
+
 /** The DatabaseError for an error of the driver; undefined for any other error. */
 export function databaseError(error: unknown): DatabaseError | undefined {
   if (error instanceof DatabaseError) return error;

@@ -2,21 +2,15 @@ import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { AuditEntry } from '../../model/log/audit_entry.ts';
 import type { ChangeEntry } from '../../model/log/change.ts';
-import type { EntryWriter, Work, WorkResult } from '../transaction_work.ts';
+import { type Job, rejectExpired } from '../queued_work.ts';
+import type { EntryWriter, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
-import { databaseError, isBug } from './errors.ts';
+import { CONNECTIONS_BUSY, databaseError, isBug } from './errors.ts';
 import { type Expectations, openExpectations, UnexpectedResult } from './expectations.ts';
 import { type ConnectionPool, firstError } from './pool.ts';
-import { type QueuedWork, rejectExpired } from './queued_work.ts';
 import { lockScope, type WriteBeginning } from './scope_locks.ts';
 import { isViolation, type Perform } from './session.ts';
-
-/** Work that waits for a transaction. */
-export interface Job extends QueuedWork {
-  readonly work: () => Work<WorkResult<unknown>>;
-  readonly resolve: (value: never) => void;
-}
 
 const FAILED: WorkResult<undefined> = Object.freeze({ value: undefined, keep: false });
 
@@ -152,7 +146,7 @@ export function openGroupCommit(
     counts,
     /** Runs jobs of one scope, in their order, in as few transactions as possible. Resolves when all are settled. */
     async commit(scope: WriteScope, jobs: readonly Job[]): Promise<void> {
-      let left = rejectExpired(jobs);
+      let left = rejectExpired(jobs, CONNECTIONS_BUSY);
       let attempts = 0;
       while (left.length > 0) {
         attempts += 1;
@@ -160,7 +154,7 @@ export function openGroupCommit(
         if (settled > 0) attempts = 0;
         // A random pause keeps transactions that conflicted from conflicting again.
         else await Bun.sleep(Math.random() * attempts * CONFLICT_PAUSE_MS);
-        left = rejectExpired(left.slice(settled));
+        left = rejectExpired(left.slice(settled), CONNECTIONS_BUSY);
       }
     },
   };

@@ -1,8 +1,9 @@
 import { LIMITS } from '../../model/limits.ts';
 import type { Admission } from '../admission.ts';
+import { type QueuedWork, rejectExpired } from '../queued_work.ts';
 import { postgresFault } from './connection.ts';
+import { CONNECTIONS_BUSY } from './errors.ts';
 import type { ConnectionPool } from './pool.ts';
-import { type QueuedWork, rejectExpired } from './queued_work.ts';
 
 type Row = Record<string, unknown>;
 
@@ -56,7 +57,7 @@ export function openBatchedLookups<T>(
   function send(queue: RealmQueue<T>): void {
     while (isDue(queue)) {
       const next = queue.waiting.splice(0, LIMITS.lookupsPerStatementMax);
-      const sent = rejectExpired(next);
+      const sent = rejectExpired(next, CONNECTIONS_BUSY);
       if (sent.length < next.length) admission.giveUp(next.length - sent.length);
       if (sent.length === 0) continue;
       queue.inFlight += 1;

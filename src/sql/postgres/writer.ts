@@ -1,9 +1,10 @@
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { openAdmission } from '../admission.ts';
+import type { Job } from '../queued_work.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
-import type { GroupCommit, Job } from './group_commit.ts';
+import type { GroupCommit } from './group_commit.ts';
 
 /** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
 export function openPostgresWriter({ commit, counts }: GroupCommit) {

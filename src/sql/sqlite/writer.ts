@@ -4,19 +4,13 @@ import { LIMITS } from '../../model/limits.ts';
 import type { AuditEntry } from '../../model/log/audit_entry.ts';
 import type { ChangeEntry } from '../../model/log/change.ts';
 import { openAdmission } from '../admission.ts';
+import { type Job, rejectExpired } from '../queued_work.ts';
 import type { EntryWriter, Work, WorkResult } from '../transaction_work.ts';
 import type { WriterFigures, WriteScope } from '../transactions.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
 import type { DatabaseFiles } from './database_files.ts';
 import { openSqliteSession } from './session.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
-
-interface Job {
-  readonly work: () => Work<WorkResult<unknown>>;
-  readonly resolve: (value: never) => void;
-  readonly reject: (error: unknown) => void;
-  readonly deadline: number;
-}
 
 /**
  * The writer of a connection. Work that arrives during a wait for the lock, or during a pause for lookups, joins the
@@ -73,23 +67,15 @@ export function openSqliteWriter(
     } catch (error) {
       if (isBusy(error)) {
         retries += 1;
-        rejectExpiredJobs(error);
-      } else rejectJobs(queue.splice(0), sqliteFault(error));
+        const left = rejectExpired(queue, error);
+        if (left.length < queue.length) admission.giveUp(queue.length - left.length);
+        queue = [...left];
+      } else {
+        admission.giveUp(queue.length);
+        for (const { reject } of queue.splice(0)) reject(sqliteFault(error));
+      }
       return false;
     }
-  }
-
-  function rejectExpiredJobs(cause: unknown): void {
-    const now = performance.now();
-    const expired = queue.filter((job) => job.deadline <= now);
-    if (expired.length === 0) return;
-    queue = queue.filter((job) => job.deadline > now);
-    rejectJobs(expired, new Fault('unavailable', [], cause));
-  }
-
-  function rejectJobs(jobs: readonly Job[], error: unknown): void {
-    admission.giveUp(jobs.length);
-    for (const { reject } of jobs) reject(error);
   }
 
   return {
