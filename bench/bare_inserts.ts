@@ -6,7 +6,6 @@ import { foldedKey } from '../src/model/text/folded_key.ts';
 import { UNICODE_VERSION } from '../src/model/text/folding.ts';
 import { wordsOf } from '../src/model/text/words.ts';
 import { rowIdOf } from '../src/records/store/sqlite/row_id.ts';
-import { textHash } from '../src/sql/tables/text_hash.ts';
 
 type Value = string | number | Uint8Array | null;
 
@@ -77,7 +76,7 @@ const TABLES: Readonly<Record<string, BareTable>> = {
       ...owner(line),
       ...texts(line, 'subject', 'issuer'),
       uuidBytes(line.oidc_profile_id as Uuid),
-      textHash(line.subject as string),
+      Bun.hash.crc32(line.subject as string),
     ],
   },
   user_authentication_password_profile_info: {
@@ -95,7 +94,7 @@ const TABLES: Readonly<Record<string, BareTable>> = {
         profile,
         key,
         UNICODE_VERSION,
-        textHash(key),
+        Bun.hash.crc32(key),
         spaced(key),
       ];
     },

@@ -7,7 +7,6 @@ import { UNICODE_VERSION } from '../../model/text/folding.ts';
 import { wordsOf } from '../../model/text/words.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../transaction_work.ts';
-import { textHash } from './text_hash.ts';
 
 /** A column of a table of records. */
 export interface Column {
@@ -82,7 +81,8 @@ function hashColumns(resource: Resource): readonly Column[] {
         isVisible: false,
         encode: (record) => {
           const text = record[name] as string;
-          return textHash(annotation.foldedKeyColumn ? foldedKey(text) : text);
+          // The same number on every engine and release. Queries compare the text as well.
+          return Bun.hash.crc32(annotation.foldedKeyColumn ? foldedKey(text) : text);
         },
       }),
     );

@@ -12,7 +12,6 @@ import { assertNoOrphanedLog } from '../../../sql/sqlite/database_files.ts';
 import { assertSqliteSchema } from '../../../sql/sqlite/migrate.ts';
 import { comparedColumn, hashColumn } from '../../../sql/tables/derived_columns.ts';
 import { type ColumnKind, KINDS, parameterOf, rowOrder } from '../../../sql/tables/table.ts';
-import { textHash } from '../../../sql/tables/text_hash.ts';
 import type { SqlValue } from '../../../sql/transaction_work.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
 import {
@@ -142,7 +141,7 @@ function insertionInto(table: CopiedTable) {
     valuesOf: (row: TextRow): SqlValue[] => [
       ...lead(row[id] as Uuid),
       ...columnValues(row),
-      ...hashSources.map((at) => textHash(String(row[at]))),
+      ...hashSources.map((at) => Bun.hash.crc32(String(row[at]))),
     ],
   };
 }

@@ -6,7 +6,6 @@ import type { MaybePromise, RealmSearch, RealmSearchPage, Store } from '../../..
 import type { Dialect, RealmRows } from '../../../sql/dialect.ts';
 import { hashColumn } from '../../../sql/tables/derived_columns.ts';
 import { COUNTED_RESOURCES, countColumn } from '../../../sql/tables/record_counts.ts';
-import { textHash } from '../../../sql/tables/text_hash.ts';
 import { all, first, type SqlValue, type Work } from '../../../sql/transaction_work.ts';
 import type { Statements } from '../statements.ts';
 import { type Clause, clauseOf, columnsOf } from './filters.ts';
@@ -259,7 +258,7 @@ function hashedValue(resource: Resource, filter: ParsedFilter): HashedValue | un
   const hashed = membersOf(resource).find(({ annotation }) => annotation.hashColumn);
   const condition = filter.flat().find(({ member }) => member === hashed?.name);
   if (!hashed || condition?.kind !== 'one_of') return undefined;
-  return { column: hashColumn(hashed.name), hash: textHash(String(condition.values[0])) };
+  return { column: hashColumn(hashed.name), hash: Bun.hash.crc32(String(condition.values[0])) };
 }
 
 function byKey(

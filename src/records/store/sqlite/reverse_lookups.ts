@@ -6,7 +6,6 @@ import type { KeyedRecord, Store } from '../../../model/store.ts';
 import { readRetrying, type SharedReadTransaction } from '../../../sql/sqlite/shared_read_transaction.ts';
 import { comparedColumn, hashColumn } from '../../../sql/tables/derived_columns.ts';
 import { parametersOf } from '../../../sql/tables/records.ts';
-import { textHash } from '../../../sql/tables/text_hash.ts';
 import type { SqlValue } from '../../../sql/transaction_work.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import type { RealmNumbers } from './realm_numbers.ts';
@@ -98,7 +97,7 @@ function rowFinder(
     (set) => new Set(set).symmetricDifference(new Set(members)).size === 0,
   );
   return (realm, values) => {
-    const hash = textHash(values[index] as string);
+    const hash = Bun.hash.crc32(values[index] as string);
     // Usually the only row with this hash. Where another realm has the same subject, a second query may be needed.
     const first = isUnique ? selectByHash.get(realm, ...values, hash) : undefined;
     if (first === null) return undefined;
