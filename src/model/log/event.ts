@@ -21,10 +21,6 @@ const EVENT_BY_NUMBER: ReadonlyMap<number, string> = new Map(
   [...NUMBER_BY_EVENT].map(([event, number]) => [number, event]),
 );
 
-const RESOURCE_BY_NAME: ReadonlyMap<string, Resource> = new Map(
-  RESOURCES.map((resource) => [resource.name, resource]),
-);
-
 /** The number of an event in stored log entries. Throws if there is none: a bug of the caller. */
 export function eventNumber(event: string): number {
   const number = NUMBER_BY_EVENT.get(event);
@@ -39,5 +35,5 @@ export function eventNumbered(number: number): string {
 
 /** The resource that an event is about; undefined for one that this release does not know. */
 export function eventResource(event: string): Resource | undefined {
-  return RESOURCE_BY_NAME.get(event.slice(0, event.lastIndexOf('.')));
+  return RESOURCES.find(({ name }) => event.startsWith(`${name}.`));
 }
