@@ -1,5 +1,4 @@
-import { type Migration, migrationsOf, type Program } from '../../sql/migrations.ts';
-import type { PostgresAddress } from '../../sql/postgres/address.ts';
+import { migrationsOf, type Program } from '../../sql/migrations.ts';
 import { assertPostgresSchema } from '../../sql/postgres/migrate.ts';
 import { connectToPrimary } from '../../sql/postgres/primary.ts';
 import { withAdvice } from '../../sql/refusals.ts';
@@ -15,33 +14,18 @@ import { addressName, type DatabaseAddress } from './open.ts';
 export async function pendingMigrations(address: DatabaseAddress, program: Program) {
   const known = migrationsOf(address.engine);
   const newest = known.at(-1)?.version ?? 0;
-  const found = await withAdvice(addressName(address), async () =>
-    address.engine === 'sqlite'
-      ? appliedToFile(address.path, newest, program)
-      : appliedToServer(address, known, program),
-  );
+  const found = await withAdvice(addressName(address), async () => {
+    if (address.engine === 'postgres') {
+      const client = await connectToPrimary(address);
+      return assertPostgresSchema(client, 'auto', known, program).finally(() => client.close());
+    }
+    if (fileSize(address.path) === 0) {
+      if (program.missingDatabase) throw program.missingDatabase;
+      return undefined;
+    }
+    using db = connectSqlite(address.path);
+    return assertSqliteSchema(db, 'auto', newest, program);
+  });
   const migrations = known.filter(({ version }) => version > (found ?? 0));
   return { newest: Math.max(newest, found ?? 0), migrations };
-}
-
-function appliedToFile(path: string, newest: number, program: Program): number | undefined {
-  if (fileSize(path) === 0) {
-    if (program.missingDatabase) throw program.missingDatabase;
-    return undefined;
-  }
-  using db = connectSqlite(path);
-  return assertSqliteSchema(db, 'auto', newest, program);
-}
-
-async function appliedToServer(
-  address: PostgresAddress,
-  known: readonly Migration[],
-  program: Program,
-): Promise<number | undefined> {
-  const client = await connectToPrimary(address);
-  try {
-    return await assertPostgresSchema(client, 'auto', known, program);
-  } finally {
-    await client.close();
-  }
 }
