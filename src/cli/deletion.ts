@@ -12,9 +12,9 @@ import { printLine, printNotice, standardStreams } from '../ops/process/standard
 import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import { addSettings, type CliContext } from './context.ts';
-import { commandLineName, identifiersIn, parseResourceName } from './identifiers.ts';
+import { commandLineName, identifiersIn, parseResourceName, RESOURCE_HELP } from './identifiers.ts';
 import { openProgress } from './progress.ts';
-import { collectionOf, RESOURCE_HELP, show, visible } from './records.ts';
+import { collectionOf, show, visible } from './records.ts';
 
 interface DeletionOptions extends ConnectionOptions, ConfirmationOptions {
   readonly ifMatch?: string;

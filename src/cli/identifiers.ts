@@ -9,17 +9,14 @@ export function commandLineName({ table }: Resource): string {
   return table.replaceAll('_', '-');
 }
 
-export function resourceNames(): readonly string[] {
-  return RESOURCES.map(commandLineName);
-}
+export const RESOURCE_HELP = `one of ${RESOURCES.map(commandLineName).join(', ')}`;
 
 /** The resource with this command-line name, full name or `type`. Throws a Refusal that lists the names. */
 export function parseResourceName(word: string): Resource {
   const found = RESOURCES.find((resource) =>
     [commandLineName(resource), resource.name, resource.type].includes(word),
   );
-  if (!found)
-    throw new Refusal(`the resource must be one of ${resourceNames().join(', ')}`, { isUsage: true });
+  if (!found) throw new Refusal(`the resource must be ${RESOURCE_HELP}`, { isUsage: true });
   return found;
 }
 

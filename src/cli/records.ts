@@ -17,7 +17,7 @@ import {
 } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy } from './connection.ts';
 import type { CliContext } from './context.ts';
-import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
+import { commandLineName, identifiersIn, parseResourceName, RESOURCE_HELP } from './identifiers.ts';
 import { parseWholeNumber } from './option_values.ts';
 import { writeOut } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
@@ -114,8 +114,6 @@ const SORT_KEYS = ['created_at', '-created_at', 'id', '-id'] as const satisfies 
 
 const MEMBERS_HELP =
   'members as name=value; name=@FILE reads the value from a file, name=@- from standard input';
-
-export const RESOURCE_HELP = `one of ${resourceNames().join(', ')}`;
 
 /** The collection of the client library for a resource. */
 export function collectionOf(resource: Resource): CollectionName {
