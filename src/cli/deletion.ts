@@ -102,9 +102,13 @@ export async function deleteInPages(
   for (let round = 1; round <= LIMITS.deletionRoundsMax; round += 1) {
     const left = 1 + (await store.countBelow(target.resource, target.key));
     const notice = `authrealm: deleting ${left} records in commits of ${PAGE}; what is left can be read and written until the last one`;
-    if (round === 1 && left > PAGE) printNotice(notice);
+    if (left > PAGE) printNotice(notice);
     for (const end = records + left; records < end; ) {
-      const page = await removePage(store, target, records > 0);
+      const origin = { ...COMMAND_LINE, at: systemClock.now() };
+      const page = await store.removePage({ ...target, origin, mintRevision: systemClock.mintRevision });
+      // After another page, a missing record means that another caller has deleted the rest.
+      if (page.kind === 'not_found' && records > 0) return records;
+      if (page.kind !== 'removed') throw new Refusal(REFUSALS[page.kind]);
       records += page.records;
       showProgress(records);
       if (page.isDone) return records;
@@ -113,19 +117,6 @@ export async function deleteInPages(
   throw new Refusal(
     `${records} records are deleted, but others were created meanwhile: stop the clients that write below this record, then run the command again`,
   );
-}
-
-/** Deletes the next page. After another page, a missing record means that another caller has deleted the rest. */
-async function removePage(
-  store: Pick<Store, 'removePage'>,
-  target: Pick<Deletion, 'resource' | 'key'>,
-  hasBegun: boolean,
-): Promise<{ readonly records: number; readonly isDone: boolean }> {
-  const origin = { ...COMMAND_LINE, at: systemClock.now() };
-  const page = await store.removePage({ ...target, origin, mintRevision: systemClock.mintRevision });
-  if (page.kind === 'removed') return page;
-  if (page.kind === 'not_found' && hasBegun) return { records: 0, isDone: true };
-  throw new Refusal(REFUSALS[page.kind]);
 }
 
 const PAGE = LIMITS.cascadeRecordsMax;
