@@ -1,10 +1,7 @@
 import { statSync } from 'node:fs';
 
 /** The mode of a file in octal, and whether other users may read it although it is secret, or may write it. */
-export function readFileMode(
-  path: string,
-  isSecret: boolean,
-): { readonly octal: string; readonly isOpen: boolean } {
+export function readFileMode(path: string, isSecret: boolean) {
   const { mode, uid } = statSync(path);
   // A file of another user is read through its group, as the settings file of the Debian package.
   const others = uid === process.getuid?.() ? 0o077 : 0o007;

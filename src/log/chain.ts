@@ -45,11 +45,7 @@ export function resumeChain(keys: Pick<LogKeys, 'tag'>, link: ChainLink) {
 }
 
 /** Starts a chain whose first entry follows this position. */
-export function startChain(
-  keys: LogKeys,
-  log: Uuid,
-  seq: number,
-): { readonly chain: Chain; readonly anchor: Anchor } {
+export function startChain(keys: LogKeys, log: Uuid, seq: number) {
   const link: ChainLink = { seq, tag: keys.anchor(JSON.stringify(['begin', log, seq])), entries: 0 };
   return { chain: resumeChain(keys, link), anchor: sealAnchor(keys, log, link) };
 }

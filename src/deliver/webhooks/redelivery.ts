@@ -42,15 +42,12 @@ async function sendBatch(target: DeliveryTarget, changes: readonly SequencedChan
 
 /** Logs that retention has removed the changes. */
 async function saveExpired(target: DeliveryTarget, deadLetter: DeadLetter): Promise<IsReceived> {
-  const { webhookId, realm, firstSeq, lastSeq } = deadLetter;
+  const { attempts: _, ...changes } = deadLetter;
   const { now, mintId } = target.deps.clock;
   const delivery: Delivery = {
+    ...changes,
     deliveryId: mintId(),
-    webhookId,
     messageId: '',
-    realm,
-    firstSeq,
-    lastSeq,
     attempt: 1,
     outcome: 'expired',
     status: undefined,

@@ -326,9 +326,6 @@ function requestIds(): () => string {
 }
 
 function answerTimeout(): never {
-  throw new Fault(
-    'unavailable',
-    [],
-    Object.assign(new Error('no answer in time'), { code: 'ANSWER_TIMEOUT' }),
-  );
+  const cause = Object.assign(new Error('no answer in time'), { code: 'ANSWER_TIMEOUT' });
+  throw new Fault('unavailable', [], cause);
 }
