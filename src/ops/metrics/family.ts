@@ -56,12 +56,7 @@ export function histogram(
 
 /** Combines the metrics of several processes: sums counters and histograms, and combines gauges as their `across` says. */
 export function mergeSnapshots(snapshots: readonly Snapshot[]): Snapshot {
-  const families = new Map<string, Family>();
-  for (const family of snapshots.flat()) {
-    const known = families.get(family.name);
-    families.set(family.name, known === undefined ? family : mergeFamilies(known, family));
-  }
-  return [...families.values()];
+  return mergeBy(snapshots.flat(), ({ name }) => name, mergeFamilies);
 }
 
 /** The counters and histograms: what remains of a process that exited. */
@@ -72,12 +67,12 @@ export function withoutGauges(snapshot: Snapshot): Snapshot {
 function mergeFamilies(left: Family, right: Family): Family {
   if (left.kind === 'histogram' && right.kind === 'histogram') {
     const all = [...left.distributions, ...right.distributions];
-    return { ...left, distributions: mergeByLabels(all, addDistributions) };
+    return { ...left, distributions: mergeBy(all, labelsOf, addDistributions) };
   }
   // A name has one kind in every process.
   if (left.kind === 'histogram' || right.kind === 'histogram') return left;
   const merge = MERGES[left.across ?? 'sum'];
-  const samples = mergeByLabels([...left.samples, ...right.samples], (one, other) => ({
+  const samples = mergeBy([...left.samples, ...right.samples], labelsOf, (one, other) => ({
     ...one,
     value: merge(one.value, other.value),
   }));
@@ -94,15 +89,8 @@ function addDistributions(left: Distribution, right: Distribution): Distribution
   };
 }
 
-function mergeByLabels<T extends { readonly labels: Labels }>(
-  all: readonly T[],
-  merge: (left: T, right: T) => T,
-): readonly T[] {
-  const found = new Map<string, T>();
-  for (const each of all) {
-    const key = JSON.stringify(Object.entries(each.labels).sort());
-    const known = found.get(key);
-    found.set(key, known === undefined ? each : merge(known, each));
-  }
-  return [...found.values()];
+const labelsOf = ({ labels }: Sample | Distribution) => JSON.stringify(Object.entries(labels).sort());
+
+function mergeBy<T>(all: readonly T[], keyOf: (each: T) => string, merge: (one: T, other: T) => T) {
+  return [...Map.groupBy(all, keyOf).values()].map((same) => same.reduce(merge));
 }
