@@ -182,7 +182,6 @@ async function readLogStarts(store: Pick<LogStore, 'entries' | 'head'>, keys: Pi
   const anchor = installation?.chain?.anchor;
   const isWhole = anchor !== undefined && isChainStart(keys, NIL_UUID, anchor);
   const startsByLog = new Map<Uuid, number[]>();
-  const unseen = new Set<Uuid>();
   const read = (after: number) => store.entries(NIL_UUID, after, PAGE);
   for await (const entries of pagesAfter(anchor?.seq ?? 0, read)) {
     for (const { columns } of entries) {
@@ -190,16 +189,15 @@ async function readLogStarts(store: Pick<LogStore, 'entries' | 'head'>, keys: Pi
       const realm = columns.realm_id as Uuid;
       // NaN if the entry was edited, which verification reports elsewhere.
       const start = attempt(() => Number(JSON.parse(String(columns.detail)).after)) ?? Number.NaN;
-      startsByLog.set(realm, [...(startsByLog.get(realm) ?? []), start]);
-      unseen.add(realm);
+      startsByLog.getOrInsert(realm, []).push(start);
     }
   }
   return {
-    /** Checks an existing log. */
+    /** Checks an existing log, once. */
     check({ log, chain }: LogHead, find: ReportFinding): void {
       if (log === NIL_UUID) return;
-      unseen.delete(log);
       const starts = startsByLog.get(log) ?? [];
+      startsByLog.delete(log);
       if (starts.length > 1) find(starts[1], `the log was recreated: it was started ${starts.length} times`);
       if (!chain && starts.length > 0) find(starts[0], 'this log was started, but its chain was removed');
       if (!chain || !isChainStart(keys, log, chain.anchor)) return;
@@ -210,9 +208,9 @@ async function readLogStarts(store: Pick<LogStore, 'entries' | 'head'>, keys: Pi
     },
     /** Logs whose start is recorded and which do not exist. */
     missing: (): readonly LogFinding[] =>
-      [...unseen].map((log) => ({
+      [...startsByLog].map(([log, [seq]]) => ({
         log,
-        seq: startsByLog.get(log)?.[0],
+        seq,
         message: 'this log was started, but it does not exist',
       })),
   };
