@@ -42,19 +42,16 @@ export function openLogReading(
 ) {
   async function readable(log: Uuid, entries: readonly StoredEntry[]): Promise<readonly ReadableEntry[]> {
     const open = await openPersonalValues(log, entries, store, keys);
-    const erased = new Map<Uuid, boolean>();
+    const erasures = new Map<Uuid, ReturnType<LogStore['erasure']>>();
     /** The user may have been erased and created again, with another key. */
-    const isErased = async (user: Uuid) => {
-      const found = erased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
-      erased.set(user, found);
-      return found;
-    };
+    const erasureOf = (user: Uuid) =>
+      erasures.getOrInsertComputed(user, () => store.erasure({ realm: log, user }));
     const readableEntries: ReadableEntry[] = [];
     for (const entry of entries) {
       const opened = open(entry);
       const { event, user_id } = entry.columns;
       const found = opened instanceof Uint8Array ? (unpacked(event, opened) ?? 'unreadable') : opened;
-      const personal = found === 'unreadable' && (await isErased(user_id as Uuid)) ? 'erased' : found;
+      const personal = found === 'unreadable' && (await erasureOf(user_id as Uuid)) ? 'erased' : found;
       readableEntries.push({
         ...entryWithoutPersonal(log, entry, keys),
         ...(personal && { personal }),
