@@ -1,7 +1,7 @@
 import { openIdentityProviders } from '../access/issuers/identity_providers.ts';
 import { openGuardedFetch } from '../access/outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../access/outbound/guarded_post.ts';
-import type { Key } from '../model/resource.ts';
+import type { Key, RecordOf } from '../model/resource.ts';
 import { oidcProfile } from '../model/resources.ts';
 import { secretLocation } from '../records/format.ts';
 import { openIdentityLinking } from '../records/identity_linking.ts';
@@ -24,11 +24,14 @@ export function openOidcSignIn(
       clock,
       offline: settings.offline,
     }),
-    /** Reads the client secret of a profile, which no cache keeps; undefined if there is none. */
-    async clientSecret(key: Key): Promise<string | undefined> {
-      const sealed = (await linking.store.getStored(oidcProfile, key))?.client_secret;
-      if (!(sealed instanceof Uint8Array)) return undefined;
-      return keyring.open('oidc-client-secret', secretLocation(oidcProfile, 'client_secret', key), sealed);
+    /** Reads a profile with its client secret, which no cache keeps: in one read, since the secret is for its issuer alone. */
+    async profileWithSecret(key: Key) {
+      const stored = await linking.store.getStored(oidcProfile, key);
+      const sealed = stored?.client_secret;
+      const place = secretLocation(oidcProfile, 'client_secret', key);
+      const clientSecret =
+        sealed instanceof Uint8Array ? keyring.open('oidc-client-secret', place, sealed) : undefined;
+      return stored && { ...(stored as RecordOf<typeof oidcProfile>), clientSecret };
     },
     noteFailure(realm: string, profile: string, cause: string): void {
       log.write({ event: 'oidc_sign_in_failed', realm, profile, cause, count: 1 });

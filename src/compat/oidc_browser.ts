@@ -164,7 +164,7 @@ function login(deps: OidcDeps): CallHandler {
     const provider = await oidc.providers.metadata(issuer);
     if (!provider) return seeOther(withQuery(redirectUri, { ...UNAVAILABLE, state }));
     const begun = oidc.flow.begin({
-      ...{ realmId, profileId, redirectUri, state: request.state },
+      ...{ realmId, profileId, issuer, redirectUri, state: request.state },
       codeChallenge: request.code_challenge,
       reportsReplay: request.ep_report_callback_replay_error === 'true',
     });
@@ -221,8 +221,8 @@ function callback(deps: OidcDeps): CallHandler {
     const { id, issuer } = place.profile;
     const opened = oidc.flow.openState(single(query, 'state') ?? '', realmId, id);
     if (!opened) return badRequest('state is not valid or has expired: sign in again');
-    const redirectUri = oidc.flow.redirectUriOf(opened, redirectUris);
-    if (!redirectUri) return badRequest('redirect_uri of the sign-in is no longer one of the realm');
+    const redirectUri = oidc.flow.redirectUriOf(opened, issuer, redirectUris);
+    if (!redirectUri) return badRequest('redirect_uri or issuer of the sign-in has changed: sign in again');
     const { state, cookie, reportsReplay } = opened;
     const prefix = `${cookieName(baseUrl, cookie.name)}=`;
     const sent = (call.request.headers.get('cookie') ?? '').split(';').map((pair) => pair.trim());

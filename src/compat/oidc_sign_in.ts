@@ -6,7 +6,7 @@ import type { Call } from '../http/pipeline/call.ts';
 import type { Reply } from '../http/server/reply.ts';
 import type { Principal } from '../model/principal.ts';
 import type { AnyRecord, RecordOf } from '../model/resource.ts';
-import { type realm as accountRealm, oidcProfile } from '../model/resources.ts';
+import type { realm as accountRealm } from '../model/resources.ts';
 import { filledText } from '../model/rule.ts';
 import type { AccountSignIn } from './account_token.ts';
 import { callbackUri } from './oidc_browser.ts';
@@ -23,7 +23,7 @@ const VERIFIER = /^[\w.~-]{43,128}$/;
 
 /**
  * Signs in by a code of the callback: exchanges the code of the provider in it, and finds or makes user and link. `refused` for a code
- * that does not open, another redirect URI and a verifier that does not fit, without a request to the provider.
+ * that does not open, another redirect URI or issuer, and a verifier that does not fit, without a request to the provider.
  */
 export async function signInByCode(
   call: Call,
@@ -31,16 +31,17 @@ export async function signInByCode(
   realm: AnyRecord,
   deps: OidcDeps,
 ): Promise<AccountSignIn | 'refused' | Reply> {
-  const { store, oidc, clock } = deps;
+  const { oidc, clock } = deps;
   const opened = oidc.flow.openCode(sent.oauth_authorization_code, realm.id);
   const { oauth_redirect_uri: redirectUri, oauth_code_verifier: verifier } = sent;
   const { redirect_uris: known } = realm as RecordOf<typeof accountRealm>;
-  if (!opened || oidc.flow.redirectUriOf(opened, known) !== redirectUri) return 'refused';
+  const profile = opened && (await oidc.profileWithSecret([realm.id, opened.profileId]));
+  if (!opened || !profile || oidc.flow.redirectUriOf(opened, profile.issuer, known) !== redirectUri)
+    return 'refused';
   if (!VERIFIER.test(verifier) || !oidc.flow.isVerifierOf(opened, verifier)) return 'refused';
   const { profileId, providerCode, codeVerifier, nonce } = opened;
-  const key = [realm.id, profileId] as const;
-  const [profile, clientSecret] = [await store.get(oidcProfile, key), await oidc.clientSecret(key)];
-  if (!profile || clientSecret === undefined) return 'refused';
+  const { issuer, client_id: clientId, clientSecret } = profile;
+  if (clientSecret === undefined) return 'refused';
   const { scopes } = call.principal as Principal;
   const signedIn = await signInThroughProvider(
     call,
@@ -48,7 +49,7 @@ export async function signInByCode(
       ...{ mechanism: 'oidc', realmId: realm.id, profileId },
       identify: () =>
         oidc.providers.identifyByCode({
-          ...{ issuer: profile.issuer, clientId: profile.client_id, clientSecret },
+          ...{ issuer, clientId, clientSecret },
           ...{ code: providerCode, codeVerifier, nonce, redirectUri: callbackUri(deps, realm.id, profileId) },
           caller: call.endUserAddress,
         }),

@@ -32,8 +32,8 @@ export interface Annotation {
   readonly requiredOnCreate?: true;
   /** Default: this installation, as an origin of this type (docs/wire.md#realms). */
   readonly installation?: string;
-  /** Discovered from the URL in this member, unless the service is offline (docs/wire.md#oidc-profiles). */
-  readonly discoveredFrom?: { readonly member: string; readonly suffix: string };
+  /** Discovered from the URL in `member`, unless the service is offline. An update of the URL states `secret` (docs/wire.md#oidc-profiles). */
+  readonly discoveredFrom?: { readonly member: string; readonly suffix: string; readonly secret: string };
   /** It must be an e-mail address if this condition holds (docs/wire.md#password-profiles). */
   readonly emailIf?: ReferenceCondition;
   /** The record that the member `reference` names should have the same value in its `member`. */

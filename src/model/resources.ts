@@ -65,6 +65,8 @@ export const realm = resource({
   unique: [],
 });
 
+const WELL_KNOWN = '/.well-known/openid-configuration';
+
 export const oidcProfile = resource({
   name: 'oidc-profile',
   number: 2,
@@ -80,8 +82,7 @@ export const oidcProfile = resource({
     'authorization-endpoint':
       '/oidc-idp/login/stores/{store}/authentication-realms/{realm}?elasticpath_commerce_cloud_profile_id={id}',
     'callback-endpoint': '/oidc-idp/callback/stores/{store}/authentication-realms/{realm}/oidc-profiles/{id}',
-    'client-discovery-url':
-      '/oidc-idp/stores/{store}/authentication-realms/{realm}/.well-known/openid-configuration',
+    'client-discovery-url': `/oidc-idp/stores/{store}/authentication-realms/{realm}${WELL_KNOWN}`,
   },
   searchAllRealms: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'An external OpenID provider that users of the realm sign in through.',
@@ -99,7 +100,7 @@ export const oidcProfile = resource({
       within: 'meta',
       writableBy: 'offline',
       immutableWhileReferenced: true,
-      discoveredFrom: { member: 'discovery_url', suffix: '/.well-known/openid-configuration' },
+      discoveredFrom: { member: 'discovery_url', suffix: WELL_KNOWN, secret: 'client_secret' },
     }),
   },
   unique: [],

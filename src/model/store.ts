@@ -22,10 +22,10 @@ export type Guard =
   /** Fails if the record that `reference` names has another value in its member `of`. */
   | { readonly kind: 'same'; readonly member: string; readonly reference: string; readonly of: string }
   /**
-   * Fails if a patch changes this member while a record refers to this one that should have the same value, and has
-   * another. `input` is the member that the caller wrote to change it.
+   * Fails if a patch changes this member; `unreferenced`: while a record refers to this one that should have the same value, and has
+   * another. `input` is the member that the fault names: the one that the caller wrote to change it, or should have written as well.
    */
-  | { readonly kind: 'unreferenced'; readonly member: string; readonly input: string };
+  | { readonly kind: 'unreferenced' | 'unchanged'; readonly member: string; readonly input: string };
 
 /** New values of some members; without any, only the revision and `updated_at` change. */
 export interface Patch {

@@ -63,7 +63,7 @@ async function faultOf(refusal: CommitRefusal, planned: PlannedWrite, store: Sto
     case 'guard': {
       const { guard } = refusal;
       // The member that the caller wrote.
-      const member = guard.kind === 'unreferenced' ? guard.input : guard.member;
+      const member = 'input' in guard ? guard.input : guard.member;
       return conflict(`${at}.${member}`, guardRule(guard));
     }
     case 'protected':
@@ -125,5 +125,7 @@ function guardRule(guard: Guard): string {
       return `must be the ${guard.of} of the record in ${guard.reference}`;
     case 'unreferenced':
       return `cannot change while records with another ${guard.member} refer to this one`;
+    case 'unchanged':
+      return `must be stated together with another ${guard.member}, whose provider receives it`;
   }
 }

@@ -206,14 +206,14 @@ const EMAIL = email();
 function guardsOf({ rules: { guarded }, members, input }: RequestedRecord): readonly Guard[] | undefined {
   if (guarded.length === 0) return undefined;
   const guards: Guard[] = [];
-  for (const { name: member, emailIf, sameAs, isFixedWhileReferenced, discoveredFrom } of guarded) {
-    if (members[member] === undefined) continue;
+  const written = guarded.filter(({ name }) => members[name] !== undefined);
+  for (const { name: member, emailIf, sameAs, isFixedWhileReferenced, from, secret } of written) {
     if (emailIf && !EMAIL.safeParse(members[member]).success)
       guards.push({ kind: 'unless', member, condition: emailIf });
     if (sameAs) guards.push({ kind: 'same', member, reference: sameAs.reference, of: sameAs.member });
     if (isFixedWhileReferenced) {
-      const written = input.members[member] === undefined && discoveredFrom ? discoveredFrom : member;
-      guards.push({ kind: 'unreferenced', member, input: written });
+      guards.push({ kind: 'unreferenced', member, input: member in input.members ? member : from });
+      if (members[secret] === undefined) guards.push({ kind: 'unchanged', member: from, input: secret });
     }
   }
   return guards;

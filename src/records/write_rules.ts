@@ -97,8 +97,9 @@ function guardedMembers(resource: Resource, verb: InputVerb, issuersMatch: boole
       emailIf,
       sameAs: issuersMatch ? sameAs : undefined,
       isFixedWhileReferenced: immutableWhileReferenced && verb === 'update',
-      /** The member that a request may write to change this one. */
-      discoveredFrom: discoveredFrom?.member,
+      /** The member that a request may write to change this one, and the secret that it then writes as well. */
+      from: discoveredFrom?.member ?? name,
+      secret: discoveredFrom?.secret ?? name,
     }))
     .filter(({ emailIf, sameAs, isFixedWhileReferenced }) => emailIf || sameAs || isFixedWhileReferenced);
 }

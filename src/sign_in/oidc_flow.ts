@@ -8,6 +8,8 @@ import { LIMITS } from '../model/limits.ts';
 interface FlowRequest {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
+  /** That of the profile: once another is in its place, neither state nor code leads anywhere. */
+  readonly issuer: string;
   readonly redirectUri: string;
   /** That of the caller. */
   readonly state: string;
@@ -19,7 +21,8 @@ interface FlowRequest {
 /** What a state and a code contain. */
 interface FlowContent {
   readonly flowId: Uint8Array;
-  readonly redirectDigest: string;
+  /** Of issuer and redirect URI. */
+  readonly routeDigest: string;
   readonly codeChallenge: string;
   /** In a state the value of the cookie, in a code the profile. */
   readonly id: Uint8Array;
@@ -32,7 +35,7 @@ interface FlowContent {
 export type OpenedState = NonNullable<ReturnType<ReturnType<typeof openOidcFlow>['openState']>>;
 
 /** Where the parts of the content begin, after the time in milliseconds since the epoch. */
-const AT = { flowId: 6, redirectDigest: 22, codeChallenge: 54, id: 86, flag: 102, text: 103 } as const;
+const AT = { flowId: 6, routeDigest: 22, codeChallenge: 54, id: 86, flag: 102, text: 103 } as const;
 const ID_BYTES = 16;
 
 /**
@@ -51,7 +54,7 @@ export function openOidcFlow(
   function seal(place: ReturnType<typeof placeOf>, content: FlowContent): string {
     const time = Buffer.alloc(AT.flowId);
     time.writeUIntBE(now(), 0, AT.flowId);
-    const digests = [bytesOf(content.redirectDigest), bytesOf(content.codeChallenge)];
+    const digests = [bytesOf(content.routeDigest), bytesOf(content.codeChallenge)];
     const rest = [content.id, Uint8Array.of(Number(content.flag)), content.text];
     const plain = Buffer.concat([time, content.flowId, ...digests, ...rest]);
     return base64url(keyring.seal(...place, base64url(plain), 'base64url'));
@@ -68,8 +71,8 @@ export function openOidcFlow(
     const age = now() - plain.readUIntBE(0, AT.flowId);
     if (age < -LIMITS.clockLeewayMs || age >= secondsMax * 1_000) return undefined;
     return {
-      flowId: plain.subarray(AT.flowId, AT.redirectDigest),
-      redirectDigest: plain.toString('base64url', AT.redirectDigest, AT.codeChallenge),
+      flowId: plain.subarray(AT.flowId, AT.routeDigest),
+      routeDigest: plain.toString('base64url', AT.routeDigest, AT.codeChallenge),
       codeChallenge: plain.toString('base64url', AT.codeChallenge, AT.id),
       id: plain.subarray(AT.id, AT.flag),
       flag: plain[AT.flag] === 1,
@@ -78,11 +81,11 @@ export function openOidcFlow(
   }
 
   return {
-    begin({ realmId, profileId, redirectUri, codeChallenge, ...request }: FlowRequest) {
+    begin({ realmId, profileId, codeChallenge, ...request }: FlowRequest) {
       const [flowId, id] = [randomBytes(ID_BYTES), randomBytes(ID_BYTES)];
       const { codeVerifier, nonce } = secretsOf(flowId);
-      const content = { flowId, redirectDigest: sha256(redirectUri), codeChallenge, id };
-      const { state, reportsReplay: flag } = request;
+      const { issuer, redirectUri, state, reportsReplay: flag } = request;
+      const content = { flowId, routeDigest: digestOf(issuer, redirectUri), codeChallenge, id };
       return {
         state: seal(placeOf('oidc-flow', realmId, profileId), { ...content, flag, text: Buffer.from(state) }),
         ...{ codeChallenge: sha256(codeVerifier), nonce, cookie: cookieOf({ flowId, id }) },
@@ -110,9 +113,9 @@ export function openOidcFlow(
       const providerCode = opened.text.toString(opened.flag ? 'base64url' : 'utf8');
       return { ...opened, ...secretsOf(opened.flowId), profileId: uuidText(opened.id), providerCode };
     },
-    /** The redirect URI of a flow, if it is still one of these. */
-    redirectUriOf: ({ redirectDigest }: FlowContent, uris: readonly string[]) =>
-      uris.find((uri) => sha256(uri) === redirectDigest),
+    /** The redirect URI of a flow, if it is still one of these, and the issuer still that of the profile. */
+    redirectUriOf: ({ routeDigest }: FlowContent, issuer: string, uris: readonly string[]) =>
+      uris.find((uri) => digestOf(issuer, uri) === routeDigest),
     /** Whether a code verifier is that of the caller who began the flow (RFC 7636, 4.6). */
     isVerifierOf: ({ codeChallenge }: FlowContent, verifier: string) => sha256(verifier) === codeChallenge,
     /** Whether a browser sent the cookie of the flow. */
@@ -126,6 +129,7 @@ export function openOidcFlow(
 const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url');
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'base64url');
 const sha256 = (text: string): string => Bun.SHA256.hash(text, 'base64url');
+const digestOf = (issuer: string, redirectUri: string): string => sha256(`${issuer} ${redirectUri}`);
 
 /** The name has the first digit of the flow ID: a browser has at most 16 such cookies. */
 function cookieOf({ flowId: [first = 0], id }: Pick<FlowContent, 'flowId' | 'id'>) {

@@ -182,7 +182,7 @@ describe('a callback that cannot be sent back', () => {
     const sent = { state: query.state, code: CODE };
     await own.setRedirectUris(REDIRECT_URI_WITH_QUERY);
     expect(await outcomeOf(await own.callback(sent, cookie))).toEqual(
-      refused('redirect_uri of the sign-in is no longer one of the realm'),
+      refused('redirect_uri or issuer of the sign-in has changed: sign in again'),
     );
     await own.setRedirectUris();
     expect(await outcomeOf(await own.callback(sent, cookie))).toEqual(refused(UNKNOWN));

@@ -11,12 +11,13 @@ const s256 = (text: string) => createHash('sha256').update(text).digest('base64u
 const REQUEST = {
   realmId: systemClock.mintId(),
   profileId: systemClock.mintId(),
+  issuer: 'https://login.example',
   redirectUri: 'https://shop.example/callback?lang=en',
   state: 'a state of the "storefront"',
   codeChallenge: s256(VERIFIER),
   reportsReplay: false,
 };
-const { realmId, profileId } = REQUEST;
+const { realmId, profileId, issuer } = REQUEST;
 /** Codes as providers send them: of 32 bytes, and one of Entra ID. */
 const CODE = 'x'.repeat(42).concat('w');
 const LONG_CODE = 'x'.repeat(2_318).concat('w');
@@ -58,11 +59,21 @@ test('a code carries the profile, the code of the provider and the code challeng
     if (!code) continue;
     expect(flow.isVerifierOf(code, VERIFIER)).toBe(true);
     expect(flow.isVerifierOf(code, `${VERIFIER}x`)).toBe(false);
-    expect(flow.redirectUriOf(code, ['https://shop.example/', REQUEST.redirectUri])).toBe(
+    expect(flow.redirectUriOf(code, issuer, ['https://shop.example/', REQUEST.redirectUri])).toBe(
       REQUEST.redirectUri,
     );
-    expect(flow.redirectUriOf(code, ['https://shop.example/callback'])).toBeUndefined();
+    expect(flow.redirectUriOf(code, issuer, ['https://shop.example/callback'])).toBeUndefined();
   }
+});
+
+test('a state or code that was made for another issuer leads to no redirect URI', () => {
+  const state = opened(begin(REQUEST).state);
+  for (const content of [state, openCode(sealCode(state, CODE), realmId)])
+    expect(
+      [issuer, `${issuer}/`, 'https://evil.example'].map(
+        (each) => content && flow.redirectUriOf(content, each, [REQUEST.redirectUri]),
+      ),
+    ).toEqual([REQUEST.redirectUri, undefined, undefined]);
 });
 
 test('a provider code of 43 characters makes a code of 230, and one of 2,319 a code of 2,506', () => {

@@ -144,7 +144,8 @@ export async function startTokenCalls(flags: Flags = {}) {
     /** A code of the storefront, without a browser. */
     sealCode(providerCode: string, more: Partial<OpenedState> = {}, by = flow): string {
       const requested = { realmId: realm, profileId: profile, redirectUri: REDIRECT_URI, state: STATE };
-      const begun = by.begin({ ...requested, codeChallenge: CODE_CHALLENGE, reportsReplay: false });
+      const { issuer } = provider;
+      const begun = by.begin({ ...requested, issuer, codeChallenge: CODE_CHALLENGE, reportsReplay: false });
       const opened = by.openState(begun.state, realm, profile);
       if (!opened) throw new Error('the state does not open');
       return by.sealCode({ ...opened, ...more }, providerCode);

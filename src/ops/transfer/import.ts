@@ -3,7 +3,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { Load, Loader, LoadOutcome, Store } from '../../model/store.ts';
 import { type DeferredLines, openDeferredLines, type RejectedLine } from './deferred_lines.ts';
 import { type EmailConditions, openEmailConditions } from './email_conditions.ts';
-import { fixedOf, type LineParser, type ParsedLine } from './import_line.ts';
+import { type LineParser, type ParsedLine, violatedRules } from './import_line.ts';
 import type { SourceLine } from './line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from './retry.ts';
 
@@ -269,9 +269,9 @@ function recordOutcome(
       return { line, reason: `another record of the realm has the same ${names}` };
     }
     case 'differs': {
-      const fixed = fixedOf(write.resource, outcome.members);
-      const rule = fixed.length > 0 ? `; ${fixed.join(', ')} cannot change` : '';
-      return { line, reason: `differs from the stored record in ${outcome.members.join(', ')}${rule}` };
+      const { members } = outcome;
+      const reason = `differs from the stored record in ${members.join(', ')}`;
+      return { line, reason: [reason, ...violatedRules(write.resource, write.record, members)].join('; ') };
     }
     case 'guard':
     case 'revision_mismatch':

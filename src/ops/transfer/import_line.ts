@@ -281,7 +281,7 @@ function compareWith(lineRecord: LineRecord, stored: AnyRecord, context: ImportC
     originAt(now),
   );
   if (changed.length === 0) return { comparison: 'same', change };
-  if (!context.isUpsert || fixedOf(format.resource, changed).length > 0)
+  if (!context.isUpsert || violatedRules(format.resource, record, changed).length > 0)
     return { comparison: 'refuse', change };
   // `created_at` is never after `updated_at`.
   const earliest = Math.min(stored.created_at, updatedAt ?? stored.created_at);
@@ -320,9 +320,15 @@ function opened(sealed: unknown, location: SecretLocation, { open }: ImportConte
   return sealed instanceof Uint8Array ? attempt(() => open(location, sealed)) : undefined;
 }
 
-/** The members among these that never change: a link stays with its profile. */
-export function fixedOf(resource: Resource, names: readonly string[]): readonly string[] {
-  return membersOf(resource)
-    .filter(({ name, annotation }) => annotation.references !== undefined && names.includes(name))
-    .map(({ name }) => name);
+/** The rules that a line with these changes violates: a link stays with its profile, and a client secret with its provider. */
+export function violatedRules(
+  resource: Resource,
+  record: AnyRecord,
+  changed: readonly string[],
+): readonly string[] {
+  return membersOf(resource).flatMap(({ name, annotation: { references, discoveredFrom: from } }) => {
+    if (references !== undefined && changed.includes(name)) return [`${name} cannot change`];
+    const lacksSecret = from && changed.includes(from.member) && record[from.secret] === undefined;
+    return lacksSecret ? [`${from.secret} must be stated as well`] : [];
+  });
 }

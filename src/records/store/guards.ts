@@ -6,6 +6,9 @@ import { parametersOf } from '../../sql/tables/records.ts';
 import { firstUnexpected, type SqlValue, type Work } from '../../sql/transaction_work.ts';
 import type { Statements } from './statements.ts';
 
+/** A guard that is checked before its write. */
+type GuardBefore = Extract<Guard, { readonly input: string }>;
+
 /** Checks the guards of writes. */
 export function openGuards(of: (resource: Resource) => Statements, dialect: Dialect) {
   const whereKey = (resource: Resource) => {
@@ -20,16 +23,17 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
 
   const textOf = (resource: Resource, guard: Guard): string =>
     texts.getOrInsertComputed(`${resource.name} ${JSON.stringify(guard)}`, () =>
-      guard.kind === 'unreferenced' ? textBefore(resource, guard) : textAfter(resource, guard),
+      'input' in guard ? textBefore(resource, guard) : textAfter(resource, guard),
     );
 
-  function textBefore(resource: Resource, { member }: Guard & { readonly kind: 'unreferenced' }): string {
+  function textBefore(resource: Resource, { kind, member }: GuardBefore): string {
     const { name } = of(resource).columnOf(member);
+    const conditions = kind === 'unchanged' ? ['true'] : differingReferrers(resource, member);
     return `select 1 from ${resource.table} t where ${whereKey(resource)}
-      and t.${name} is distinct from ? and (${differingReferrers(resource, member).join(' or ')})`;
+      and t.${name} is distinct from ? and (${conditions.join(' or ')})`;
   }
 
-  function textAfter(resource: Resource, guard: Exclude<Guard, { readonly kind: 'unreferenced' }>): string {
+  function textAfter(resource: Resource, guard: Exclude<Guard, GuardBefore>): string {
     const name = guard.kind === 'unless' ? guard.condition.reference : guard.reference;
     const target = referencedResource(resource, name, RESOURCES);
     const joined = `select 1 from ${resource.table} t
@@ -42,17 +46,17 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
   }
 
   /** The new value of the member, for its column and for each of the referrers. */
-  function valuesBefore({ resource, patch }: PatchWrite, member: string): readonly SqlValue[] {
+  function valuesBefore({ resource, patch }: PatchWrite, { kind, member }: GuardBefore): readonly SqlValue[] {
     const value = of(resource).columnOf(member).encode(patch.members[member]);
-    return [value, ...differingReferrers(resource, member).map(() => value)];
+    return kind === 'unchanged' ? [value] : [value, ...differingReferrers(resource, member).map(() => value)];
   }
 
   return {
-    /** The first guard that the stored record violates, because of records that refer to it. Undefined if there is none. */
+    /** The first guard that the record violates before the write, by itself or because of records that refer to it. */
     *violatedBefore(write: PatchWrite, guards: readonly Guard[]): Work<Guard | undefined> {
       for (const guard of guards) {
-        if (guard.kind !== 'unreferenced' || !(guard.member in write.patch.members)) continue;
-        const values = valuesBefore(write, guard.member);
+        if (!('input' in guard) || !(guard.member in write.patch.members)) continue;
+        const values = valuesBefore(write, guard);
         if (yield* firstUnexpected(textOf(write.resource, guard), ...write.key, ...values)) return guard;
       }
       return undefined;
@@ -63,7 +67,7 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
       guards: readonly Guard[],
     ): Work<Guard | undefined> {
       for (const guard of guards) {
-        if (guard.kind === 'unreferenced') continue;
+        if ('input' in guard) continue;
         const values = guard.kind === 'unless' ? [guard.condition.equals] : [];
         if (yield* firstUnexpected(textOf(resource, guard), ...key, ...values)) return guard;
       }

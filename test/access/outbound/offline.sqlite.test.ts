@@ -105,9 +105,12 @@ describe('--offline', async () => {
       expect(await refusal(post(profiles, { ...fixed, issuer }))).toEqual([422, rule]);
       expect(await refusal(put(profiles, id, { issuer }))).toEqual([422, rule]);
     }
-    expect(await issuerAfter({ discovery_url: `https://sso.example.com${WELL_KNOWN}` })).toBe(
-      'https://sso.example.com',
-    );
+    const moved = { discovery_url: `https://sso.example.com${WELL_KNOWN}` };
+    expect(await refusal(put(profiles, id, moved))).toEqual([
+      422,
+      'data.client_secret: must be stated together with another discovery_url, whose provider receives it',
+    ]);
+    expect(await issuerAfter({ ...moved, client_secret: 'of the other' })).toBe('https://sso.example.com');
     expect((await put(profiles, '00000000-0000-4000-8000-000000000000', { issuer: TENANT })).status).toBe(
       404,
     );
@@ -127,7 +130,8 @@ describe('--offline', async () => {
   test('a PUT may change the issuer until a link refers to the profile', async () => {
     const { post, put, del } = service;
     const { id } = await created(post(profiles, { discovery_url: LOGIN + WELL_KNOWN }));
-    const move = (issuer: string) => put(profiles, id, { discovery_url: issuer + WELL_KNOWN });
+    const move = (issuer: string) =>
+      put(profiles, id, { discovery_url: issuer + WELL_KNOWN, client_secret: 'of the provider there' });
     const moved = (await (await move('https://sso.example.com')).json()) as RecordBody;
     expect(moved.data.meta.issuer).toBe('https://sso.example.com');
     const link = await created(post(identities, { oidc_profile_id: id, issuer: 'https://sso.example.com' }));

@@ -170,10 +170,49 @@ testInProcess(
   },
 );
 
+const { type } = profiles.resource;
+const urlBelow = (where: string) => `${root}${where}${WELL_KNOWN}`;
+const STATED = 'must be stated together with another discovery_url, whose provider receives it';
+
+test('a PUT of another discovery URL is 422 without the client secret, and changes nothing', async () => {
+  const data = { discovery_url: urlBelow('') };
+  const { path } = await createRecord(service, token, { kind: profiles, home, data });
+  const before = await rowCounts(service);
+  const moved = { type, discovery_url: urlBelow(TENANT), name: 'Moved' };
+  const refused = await service.put(path, token, { data: moved });
+  expect([refused.status, await errorsOf(refused)]).toEqual([
+    422,
+    [
+      {
+        ...{ status: '422', title: 'Unprocessable Entity', code: 'conflict' },
+        ...{ detail: `data.client_secret: ${STATED}`, source: { pointer: '/data/client_secret' } },
+      },
+    ],
+  ]);
+  const requests = [{ method: 'PUT', path, body: { data: moved } }];
+  const batch = `/v2/authentication-realms/${home.realm}/batch`;
+  const [error] = await errorsOf(await service.post(batch, token, { requests }));
+  expect(error?.source).toEqual({ pointer: '/requests/0/body/data/client_secret' });
+  expect(await rowCounts(service)).toEqual(before);
+  const stored = ((await (await service.get(path, token)).json()) as RecordBody).data;
+  expect([stored.discovery_url, stored.meta.issuer]).toEqual([urlBelow(''), root]);
+});
+
+test('a PUT of another discovery URL is accepted with a client secret, and one of the same without', async () => {
+  const data = { discovery_url: urlBelow('') };
+  const { path } = await createRecord(service, token, { kind: profiles, home, data });
+  const put = async (more: object) => (await service.put(path, token, { data: { type, ...more } })).status;
+  expect(await put({ discovery_url: urlBelow(''), client_id: 'another' })).toBe(200);
+  expect(await put({ discovery_url: urlBelow(TENANT), client_secret: 'of the other' })).toBe(200);
+});
+
 describe('the issuer of a profile that has links', () => {
   const move = (path: string, where: string) =>
     service.put(path, token, {
-      data: { type: profiles.resource.type, discovery_url: `${root}${where}${WELL_KNOWN}` },
+      data: {
+        ...{ type: profiles.resource.type, discovery_url: `${root}${where}${WELL_KNOWN}` },
+        client_secret: 'of the provider there',
+      },
     });
 
   test('a PUT that changes the issuer of a profile with links is 422 until the last link is gone', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../../src/model/id.ts';
-import { oidcProfileInfo, user } from '../../../src/model/resources.ts';
+import { oidcProfile, oidcProfileInfo, user } from '../../../src/model/resources.ts';
 import {
   importCounts,
   type Json,
@@ -71,6 +71,23 @@ describe('import --upsert', async () => {
     expect((await upsert({ ...hashless, username: 'renamed' })).counts.replaced).toBe(1);
     const row = (await realmRows(service.database)).find(({ id }) => id === ids.name);
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
+  });
+
+  test('an upsert of another discovery URL is refused unless the line has the client secret', async () => {
+    const { ids: own, lines: fresh } = realmLines();
+    await runImport(db, [fresh.realm, fresh.oidc]);
+    const issuer = 'https://other.example';
+    const moved = (line: Json) => ({
+      ...line,
+      ...{ discovery_url: `${issuer}/.well-known/openid-configuration`, meta: { ...meta, issuer } },
+    });
+    const report = await upsert(moved({ ...fresh.oidc, client_secret: undefined }));
+    expect(report.refusals).toEqual([
+      'line 1: differs from the stored record in discovery_url, issuer; client_secret must be stated as well',
+    ]);
+    const stored = await db.engine.records.get(oidcProfile, [own.realm, own.oidc]);
+    expect(stored?.issuer).toBe(fresh.oidc.meta.issuer);
+    expect((await upsert(moved(fresh.oidc))).counts).toEqual(importCounts(0, 0, 1, 0));
   });
 
   test('an upsert of a password hash clears password_normalised', async () => {

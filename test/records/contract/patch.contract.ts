@@ -327,6 +327,21 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         );
       });
 
+      test('an unchanged guard refuses a change of the member', async () => {
+        const here = await createRealmFixture(store);
+        const guard: Guard = { kind: 'unchanged', member: 'discovery_url', input: 'client_secret' };
+        const change = (members: Record<string, unknown>): PatchWrite => ({
+          ...patch(oidcProfile, [here.realm, here.oidc], members),
+          guards: [guard],
+        });
+        const stored = await store.get(oidcProfile, [here.realm, here.oidc]);
+        const moved = { discovery_url: 'https://other.example/.well-known/openid-configuration' };
+        expect(await commitWrites(store, change(moved))).toEqual(refused(guard));
+        for (const members of [{ discovery_url: stored?.discovery_url }, { name: 'Only this' }])
+          expect((await commitWrites(store, change(members))).kind).toBe('written');
+        expect(await store.get(oidcProfile, [here.realm, here.oidc])).toMatchObject({ name: 'Only this' });
+      });
+
       test('not_found, unique and revision_mismatch are reported before a guard', async () => {
         const here = await createRealmFixture(store);
         await commitWrites(store, oidcLink(here, 'twice'));
