@@ -164,9 +164,9 @@ export const LIMITS = Object.freeze({
   issuerKeysAgeMsMax: 3_600_000,
   /** Pause between two fetches of the keys of an issuer by a process, however many tokens name an unknown key. */
   issuerKeysPauseMs: 10_000,
-  /** Time that a request waits for such a fetch; then 401. Less than `answerMsMax`. */
+  /** Time that a request waits for such a fetch, then 401, or for the metadata of a provider. Less than `answerMsMax`. */
   issuerKeysWaitMsMax: 4_000,
-  /** Requests of a process that wait for the keys of one issuer. One more is answered 401 immediately. */
+  /** Requests of a process that wait for the keys of one issuer, and for the metadata of one provider. One more finds it unavailable at once. */
   issuerWaitersMax: 64,
   /** ID token of an OpenID provider. A longer one is rejected. */
   idTokenBytesMax: 65_536,

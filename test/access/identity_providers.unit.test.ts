@@ -80,6 +80,21 @@ test('a service that is offline asks no provider', async () => {
   expect(acme.requests(DISCOVERY)).toBe(before);
 });
 
+test('at most issuerWaitersMax requests wait for the document of a provider, and further ones find it unavailable', async () => {
+  acme.publish();
+  const document = acme.routes.get(DISCOVERY);
+  const asked = Promise.withResolvers<() => void>();
+  acme.routes.set(DISCOVERY, (request, response) => asked.resolve(() => document?.(request, response)));
+  const providers = acme.open();
+  const waiting = Array.from({ length: LIMITS.issuerWaitersMax }, () => providers.metadata(issuer));
+  const answer = await asked.promise;
+  expect(await providers.metadata(issuer)).toBeUndefined();
+  expect(await providers.identifyByCode(acme.codeRequest())).toBe('unreachable');
+  answer();
+  for (const read of await Promise.all(waiting)) expect(read).toBeObject();
+  expect(await providers.metadata(issuer)).toBeObject();
+});
+
 /** Sends codes of these callers to a token endpoint that answers when `release` is called. */
 async function exchangeSlowly(callers: readonly string[]) {
   acme.publish();

@@ -59,7 +59,7 @@ test('at most issuerWaitersMax lookups wait for a key set, and further ones are 
   advance(LIMITS.issuerKeysPauseMs);
   const waiting = Array.from({ length: LIMITS.issuerWaitersMax }, () => keys.find('two'));
   expect(waiting.every((each) => each instanceof Promise)).toBe(true);
-  expect(keys.find('two')).toBe('unread');
+  expect(await keys.find('two')).toBe('unread');
   resolve(await set());
   expect(new Set(await Promise.all(waiting))).toEqual(new Set([undefined]));
   // The pause prevents another request, so nothing waits.

@@ -77,6 +77,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/keys/master_key.ts': ['master_key', ...KEY_SUITES],
   'src/access/keys/rewrap.ts': ['rewrap'],
   'src/access/issuers/provider_metadata.ts': [...IDENTITY_SUITES, ...CONSOLE_SUITES],
+  'src/access/issuers/shared_read.ts': ['issuer_key_sets', ...IDENTITY_SUITES],
   'src/access/sessions/sessions.ts': CONSOLE_SUITES,
   'src/access/keys/signing.ts': [
     ...TOKEN_SUITES,

@@ -1,10 +1,10 @@
 import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { MaybePromise } from '../../model/store.ts';
-import { withTimeout } from '../../model/timeout.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 import { type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
+import { openSharedRead } from './shared_read.ts';
 
 export type KeySetOutcome = 'read' | KeySetFailure;
 
@@ -41,10 +41,9 @@ export function openIssuerKeys(
   let readAt = Number.NEGATIVE_INFINITY;
   let requestedAt = Number.NEGATIVE_INFINITY;
   let outcome: KeySetOutcome | undefined;
-  let reading: Promise<void> | undefined;
-  let waiting = 0;
 
-  async function read(): Promise<void> {
+  const reads = openSharedRead(async () => {
+    requestedAt = clock.monotonic();
     const found = await readKeySet(issuer, fetchDocument);
     if (typeof found !== 'string') {
       keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
@@ -53,36 +52,19 @@ export function openIssuerKeys(
     const current = typeof found === 'string' ? found : 'read';
     if (current !== outcome) note(current, issuer.name);
     outcome = current;
-  }
-
-  /** Reads the key set, or joins a running read; undefined if it is too early. */
-  function refresh(): Promise<void> | undefined {
-    if (reading) return reading;
-    if (clock.monotonic() - requestedAt < LIMITS.issuerKeysPauseMs) return undefined;
-    requestedAt = clock.monotonic();
-    reading = read().finally(() => {
-      reading = undefined;
-    });
-    return reading;
-  }
+  });
+  const mayRead = () => reads.isRunning() || clock.monotonic() - requestedAt >= LIMITS.issuerKeysPauseMs;
 
   function cachedKey(kid: string | undefined): IssuerKey | undefined {
     const age = clock.monotonic() - readAt;
-    if (age >= LIMITS.issuerKeysFreshMs) refresh();
+    if (age >= LIMITS.issuerKeysFreshMs && mayRead()) reads.start();
     return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
   }
 
   /** The result for an unknown key: undefined if the key set is up to date, else `unread`. */
   function unknownKey(): 'unread' | undefined {
     const isRead = outcome === 'read' && clock.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
-    return isRead && !reading ? undefined : 'unread';
-  }
-
-  async function wait(kid: string | undefined, refreshing: Promise<void>) {
-    waiting += 1;
-    await withTimeout(refreshing, LIMITS.issuerKeysWaitMsMax, () => undefined);
-    waiting -= 1;
-    return cachedKey(kid) ?? unknownKey();
+    return isRead && !reads.isRunning() ? undefined : 'unread';
   }
 
   return {
@@ -93,8 +75,7 @@ export function openIssuerKeys(
     find(kid: string | undefined): MaybePromise<IssuerKey | 'unread' | undefined> {
       const key = cachedKey(kid);
       if (key) return key;
-      const refreshing = refresh();
-      return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : unknownKey();
+      return mayRead() ? reads.wait().then(() => cachedKey(kid) ?? unknownKey()) : unknownKey();
     },
     /** Whether the issuer still publishes this key. */
     holds: (key: IssuerKey): boolean => cachedKey(key.kid) === key,

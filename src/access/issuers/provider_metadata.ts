@@ -4,6 +4,7 @@ import type { JsonObject } from '../../model/text/json_object.ts';
 import { isSafeUrl } from '../../model/text/text.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { FetchFailure } from './jwk_set.ts';
+import { openSharedRead } from './shared_read.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
 export interface ProviderMetadata {
@@ -22,7 +23,7 @@ type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
 
 /**
  * Reads the discovery document on first use, and again when it is older than `issuerKeysFreshMs`; after a
- * failure at the earliest `issuerKeysPauseMs` later.
+ * failure at the earliest `issuerKeysPauseMs` later. `unreachable` while too many requests wait, or one for too long.
  */
 export function openProviderMetadata(
   issuer: string,
@@ -32,22 +33,18 @@ export function openProviderMetadata(
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: MetadataResult = 'unreachable';
   let readAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<MetadataResult> | undefined;
-
-  async function fetch(): Promise<MetadataResult> {
+  const reads = openSharedRead(async () => {
     const fetched = await fetchDocument(url);
     read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : fetched.kind;
     readAt = clock.monotonic();
-    return read;
-  }
+  });
+  const isDue = () =>
+    clock.monotonic() - readAt >=
+    (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs);
 
   return async () => {
-    const age = clock.monotonic() - readAt;
-    if (age < (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
-    reading ??= fetch().finally(() => {
-      reading = undefined;
-    });
-    return reading;
+    if (isDue()) await reads.wait();
+    return isDue() ? 'unreachable' : read;
   };
 }
 
