@@ -6,7 +6,7 @@ import { email } from '../../model/text/folding.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { text } from '../../model/text/text.ts';
 import { openTokenBuckets } from '../../model/token_buckets.ts';
-import type { FetchResult, GuardedFetch } from '../outbound/guarded_fetch.ts';
+import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
 import type { GuardedForm } from '../outbound/guarded_post.ts';
 import { openSlots } from '../outbound/slots.ts';
 import {
@@ -59,23 +59,13 @@ export function openIdentityProviders({ fetchDocument, postForm, clock, offline 
   const reads = openTokenBuckets({ requests: 1, seconds: LIMITS.issuerKeysPauseMs / 1000 }, clock.monotonic);
 
   function openProvider(issuer: string) {
-    let lastRead: FetchResult = { kind: 'unreachable' };
-    const readMetadata: GuardedFetch = async (url) => {
+    const readMetadata: GuardedFetch = (url) => {
       reads.take(issuer);
-      const read = await fetchDocument(url);
-      // No document is remembered whole.
-      lastRead = read.kind === 'document' ? { ...read, document: KEY_MEMBERS.parse(read.document) } : read;
-      return read;
+      return fetchDocument(url);
     };
-    const metadata = openProviderMetadata(issuer, readMetadata, clock);
-    /** The keys are found in the document that was read for the metadata, even in one without what sign-in needs. */
-    const fetchForKeys: GuardedFetch = async (url, options) => {
-      if (options?.namedBy !== undefined) return fetchDocument(url, options);
-      await metadata();
-      return lastRead;
-    };
+    const { metadata, discover } = openProviderMetadata(issuer, readMetadata, clock);
     const source = { name: issuer, issuer, jwksUri: undefined };
-    const keys = openIssuerKeys(source, { fetchDocument: fetchForKeys, clock, note: () => undefined });
+    const keys = openIssuerKeys(source, { fetchDocument, discover, clock, note: () => undefined });
     return { metadata, keys, issuer: { issuer, algorithms: [...ASYMMETRIC] } };
   }
 
@@ -137,7 +127,6 @@ export function openIdentityProviders({ fetchDocument, postForm, clock, offline 
   };
 }
 
-const KEY_MEMBERS = z.object({ issuer: z.string(), jwks_uri: z.string() }).partial().catch({});
 const NAMES = ['name', 'given_name', 'middle_name', 'family_name'] as const;
 const [NAME, EMAIL] = [text(255), email()];
 const AMR = z.array(z.string().max(32)).max(8);

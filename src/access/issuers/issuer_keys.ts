@@ -10,6 +10,8 @@ export type KeySetOutcome = 'read' | KeySetFailure;
 
 interface IssuerKeysDeps {
   readonly fetchDocument: GuardedFetch;
+  /** Finds the URL of keys without a configured one. Default: in a discovery document read for each key set. */
+  readonly discover?: Parameters<typeof readKeySet>[2];
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Called with the outcome of reading the keys of the issuer of this name, when it differs from the previous one. */
   readonly note: (outcome: KeySetOutcome, name: string) => void;
@@ -35,7 +37,7 @@ export function openIssuers(
  */
 export function openIssuerKeys(
   issuer: Pick<ExternalIssuer, 'name' | 'issuer' | 'jwksUri'>,
-  { fetchDocument, clock, note }: IssuerKeysDeps,
+  { fetchDocument, discover, clock, note }: IssuerKeysDeps,
 ) {
   let keys: ReadonlyMap<string | undefined, IssuerKey> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
@@ -44,7 +46,7 @@ export function openIssuerKeys(
 
   const reads = openSharedRead(async () => {
     requestedAt = clock.monotonic();
-    const found = await readKeySet(issuer, fetchDocument);
+    const found = await readKeySet(issuer, fetchDocument, discover);
     if (typeof found !== 'string') {
       keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
       readAt = clock.monotonic();

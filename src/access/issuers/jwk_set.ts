@@ -14,27 +14,25 @@ export interface IssuerKey {
 
 export type KeySetFailure = FetchFailure | 'issuer_differs' | 'no_key_set';
 
-/** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document. */
+/** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document, which `discover` reads. */
 export async function readKeySet(
   { issuer, jwksUri }: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
   fetch: GuardedFetch,
+  discover = async () => jwksUriIn(await fetch(discoveryUrl(issuer)), issuer),
 ): Promise<ReadonlyMap<string | undefined, IssuerKey> | KeySetFailure> {
-  const found = jwksUri === undefined ? await discover(issuer, fetch) : { url: jwksUri };
+  const found = jwksUri === undefined ? await discover() : { url: jwksUri };
   if (typeof found === 'string') return found;
   const fetched = await fetch(found.url, { namedBy: jwksUri === undefined ? issuer : undefined });
   if (fetched.kind !== 'document') return fetched.kind;
   return verificationKeysOf(fetched.document) ?? 'no_key_set';
 }
 
-/**
- * The `jwks_uri` of the discovery document, whose `issuer` must match exactly (OpenID Connect Discovery 1.0,
- * 4.3).
- */
-async function discover(
-  issuer: string,
-  fetch: GuardedFetch,
-): Promise<{ readonly url: string } | KeySetFailure> {
-  const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
+/** Where the discovery document of an issuer is (OpenID Connect Discovery 1.0, 4). */
+export const discoveryUrl = (issuer: string): string =>
+  `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+
+/** The `jwks_uri` of the discovery document, whose `issuer` must match exactly (OpenID Connect Discovery 1.0, 4.3). */
+export function jwksUriIn(fetched: FetchResult, issuer: string): { readonly url: string } | KeySetFailure {
   if (fetched.kind !== 'document') return fetched.kind;
   const { issuer: claimed, jwks_uri: url } = fetched.document;
   if (claimed !== issuer) return 'issuer_differs';

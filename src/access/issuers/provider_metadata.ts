@@ -3,7 +3,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 import { isSafeUrl } from '../../model/text/text.ts';
 import type { GuardedFetch } from '../outbound/guarded_fetch.ts';
-import type { FetchFailure } from './jwk_set.ts';
+import { discoveryUrl, type FetchFailure, jwksUriIn } from './jwk_set.ts';
 import { openSharedRead } from './shared_read.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
@@ -29,12 +29,13 @@ export function openProviderMetadata(
   issuer: string,
   fetchDocument: GuardedFetch,
   clock: Pick<Clock, 'monotonic'>,
-): () => Promise<MetadataResult> {
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+) {
   let read: MetadataResult = 'unreachable';
+  let keySet: ReturnType<typeof jwksUriIn> = 'unreachable';
   let readAt = Number.NEGATIVE_INFINITY;
   const reads = openSharedRead(async () => {
-    const fetched = await fetchDocument(url);
+    const fetched = await fetchDocument(discoveryUrl(issuer));
+    keySet = jwksUriIn(fetched, issuer);
     read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : fetched.kind;
     readAt = clock.monotonic();
   });
@@ -42,9 +43,16 @@ export function openProviderMetadata(
     clock.monotonic() - readAt >=
     (typeof read === 'object' ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs);
 
-  return async () => {
-    if (isDue()) await reads.wait();
-    return isDue() ? 'unreachable' : read;
+  return {
+    async metadata(): Promise<MetadataResult> {
+      if (isDue()) await reads.wait();
+      return isDue() ? 'unreachable' : read;
+    },
+    /** The URL of the key set, even in a document without what sign-in needs. */
+    async discover() {
+      if (isDue()) await reads.start();
+      return keySet;
+    },
   };
 }
 

@@ -81,7 +81,7 @@ export type ConsoleProvider = ReturnType<typeof openProvider>;
 /** An OpenID provider with which people sign in to the console. */
 function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps) {
   const { issuer } = known;
-  const metadata = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
+  const { metadata } = openProviderMetadata(issuer.issuer, deps.fetchDocument, deps.clock);
   let last: ProviderOutcome = 'answered';
   const slots = openSlots(LIMITS.providerCodesAtOnceMax, LIMITS.providerCodesAtOnceMax);
 
