@@ -1,6 +1,7 @@
 import { openIdentityProviders } from '../access/issuers/identity_providers.ts';
 import { openGuardedFetch } from '../access/outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../access/outbound/guarded_post.ts';
+import { attempt } from '../model/attempt.ts';
 import type { Key, RecordOf } from '../model/resource.ts';
 import { oidcProfile } from '../model/resources.ts';
 import { secretLocation } from '../records/format.ts';
@@ -24,14 +25,13 @@ export function openOidcSignIn(
       clock,
       offline: settings.offline,
     }),
-    /** Reads a profile with its client secret, which no cache keeps: in one read, since the secret is for its issuer alone. */
+    /** Reads a profile with its client secret, which no cache keeps: undefined if there is none that the master key opens. */
     async profileWithSecret(key: Key) {
+      // One read: the secret is for this issuer alone.
       const stored = await linking.store.getStored(oidcProfile, key);
-      const sealed = stored?.client_secret;
       const place = secretLocation(oidcProfile, 'client_secret', key);
-      const clientSecret =
-        sealed instanceof Uint8Array ? keyring.open('oidc-client-secret', place, sealed) : undefined;
-      return stored && { ...(stored as RecordOf<typeof oidcProfile>), clientSecret };
+      const open = () => keyring.open('oidc-client-secret', place, stored?.client_secret as Uint8Array);
+      return stored && { ...(stored as RecordOf<typeof oidcProfile>), clientSecret: attempt(open) };
     },
     noteFailure(realm: string, profile: string, cause: string): void {
       log.write({ event: 'oidc_sign_in_failed', realm, profile, cause, count: 1 });

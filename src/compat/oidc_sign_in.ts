@@ -41,18 +41,19 @@ export async function signInByCode(
   if (!VERIFIER.test(verifier) || !oidc.flow.isVerifierOf(opened, verifier)) return 'refused';
   const { profileId, providerCode, codeVerifier, nonce } = opened;
   const { issuer, client_id: clientId, clientSecret } = profile;
-  if (clientSecret === undefined) return 'refused';
   const { scopes } = call.principal as Principal;
   const signedIn = await signInThroughProvider(
     call,
     {
       ...{ mechanism: 'oidc', realmId: realm.id, profileId },
-      identify: () =>
-        oidc.providers.identifyByCode({
+      identify: async () => {
+        if (clientSecret === undefined) return 'client_secret_unusable';
+        return oidc.providers.identifyByCode({
           ...{ issuer, clientId, clientSecret },
           ...{ code: providerCode, codeVerifier, nonce, redirectUri: callbackUri(deps, realm.id, profileId) },
           caller: call.endUserAddress,
-        }),
+        });
+      },
       link: (identity) => {
         const mayCreate = scopes.has(SIGN_UP_SCOPE);
         return oidc.linking.link(identity, { realm, profileId, mayCreate }, requestContext(call));

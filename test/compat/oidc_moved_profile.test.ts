@@ -1,13 +1,15 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { oidcProfile } from '../../src/model/resources.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { secretLocation } from '../../src/records/format.ts';
 import { DISCOVERY, startIssuer } from '../support/issuers.ts';
-import { createOidcProfile, outcomeOf, redirectOf } from '../support/oidc_sign_in.ts';
+import { CLIENT_SECRET, createOidcProfile, outcomeOf, redirectOf } from '../support/oidc_sign_in.ts';
 import { newPerson, startTokenCalls } from '../support/oidc_token_calls.ts';
 import { errorsOf } from '../support/service.ts';
 
 setDefaultTimeout(60_000);
 
-/** Profiles that another provider gets while users sign in through them. */
+/** Profiles whose provider or client secret is another one when a sign-in ends. */
 
 const calls = await startTokenCalls();
 const { service, provider, realm } = calls;
@@ -51,4 +53,18 @@ test('a code of the issuer that the profile had before is refused, and neither p
   expect((await calls.send(code)).status).toBe(400);
   expect(calls.exchanges()).toBe(before);
   expect([...other.requestCounts.keys()]).toEqual([DISCOVERY]);
+});
+
+test('a sign-in is 503 where the profile has no client secret, or one that the master key does not open, which is logged', async () => {
+  const elsewhere = secretLocation(oidcProfile, 'client_secret', [realm, systemClock.mintId()]);
+  const foreign = db.keyring.seal('oidc-client-secret', elsewhere, CLIENT_SECRET);
+  const before = calls.exchanges();
+  for (const client_secret of [undefined, foreign]) {
+    const profile = await createOidcProfile(db, realm, provider.issuer, { client_secret });
+    const answer = await calls.send(await calls.authorize(newPerson(), { at: { profile } }));
+    expect([answer.status, (await errorsOf(answer))[0]?.code]).toEqual([503, 'provider_unavailable']);
+    const failure = { realm, profile, cause: 'client_secret_unusable', count: 1 };
+    expect(service.log).toContainEqual({ event: 'oidc_sign_in_failed', ...failure });
+  }
+  expect(calls.exchanges()).toBe(before);
 });

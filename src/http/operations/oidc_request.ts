@@ -20,7 +20,7 @@ interface ProviderSignIn {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
   /** Rejects with Fault `overloaded`. */
-  identify(): Promise<IdentityResult>;
+  identify(): Promise<IdentityResult | 'client_secret_unusable'>;
   link(identity: OidcIdentity): Promise<LinkedIdentity | LinkRefusal>;
 }
 
