@@ -53,11 +53,12 @@ export function isAbsent(error: unknown): error is AuthrealmError & { readonly s
 const ERRORS_MAX = 20;
 const SUMMARY_LENGTH_MAX = 2_000;
 
-/** The error objects of a response body (docs/wire.md#errors); empty for any other body. */
+/** The error objects of a response body (docs/wire.md#errors); empty for any other body. A proxy may answer with any JSON. */
 export function readErrors(body: unknown): readonly ErrorObject[] {
   const errors = (body as { errors?: unknown } | null | undefined)?.errors;
   if (!Array.isArray(errors)) return [];
-  return errors.filter((each) => typeof each?.title === 'string').slice(0, ERRORS_MAX);
+  const titled = errors.filter((each) => typeof each?.title === 'string').slice(0, ERRORS_MAX);
+  return titled.map(({ detail, ...each }) => (typeof detail === 'string' ? { ...each, detail } : each));
 }
 
 /** All errors in one line. */

@@ -144,6 +144,16 @@ describe('retries', () => {
     expect(error.errors.map(({ code }) => code)).toEqual(['unavailable']);
   });
 
+  test('a response of a proxy whose error objects are odd fails with what is text in them', async () => {
+    const { key } = await newRealm();
+    const odd = [{ toString: 7 }, {}, [], 7, null, true].map((detail) => ({ title: 'Bad Gateway', detail }));
+    const errors = [...odd, null, 7, 'text', [], { title: {} }, { title: 'Last', detail: 'later' }];
+    proxy.injectFaults(/^GET /, { status: 403, body: JSON.stringify({ errors }) });
+    const error = await errorOf(connectBy({ retries: 0 }).realms.get(key));
+    expect(error.message).toEndWith(`was answered 403 ${'Bad Gateway; '.repeat(odd.length)}Last: later`);
+    expect(error.errors.map(({ detail }) => detail)).toEqual([...odd.map(() => undefined), 'later']);
+  });
+
   test('a request fails at once if Retry-After exceeds its total timeout', async () => {
     const { key } = await newRealm();
     proxy.injectFaults(/^GET /, { status: 503, headers: { 'Retry-After': '86400' } });
