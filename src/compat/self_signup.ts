@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import {
   logSignIn,
+  openAttempt,
   SIGN_UP_SCOPE,
   type SignInDeps,
-  throttledReply,
 } from '../http/operations/password_request.ts';
 import { requestContext } from '../http/operations/record_writes.ts';
 import type { Call } from '../http/pipeline/call.ts';
@@ -62,24 +62,15 @@ export async function signUp(
   signup: SelfSignup,
   deps: SignInDeps,
 ): Promise<SignedUp | Reply> {
-  const { signIn, clock } = deps;
-  const startedAt = clock.monotonic();
-  const count = (outcome: string) =>
-    signIn.countSignIn('self_signup', outcome, clock.monotonic() - startedAt);
+  const { signIn } = deps;
+  const attempt = openAttempt(call, realmId, signIn.countSignIn.bind(null, 'self_signup'), deps);
   const { clientId } = call.principal as Principal;
   const signInName = { realmId, profileId, usernameKey: foldedKey(signup.username) };
-  const attempt = { ...signInName, clientId, address: call.endUserAddress, device: undefined };
+  const name = { ...signInName, clientId, address: call.endUserAddress, device: undefined };
   const create = () => createUser(call, { realmId, profileId }, signup, deps);
-  const credential = await signIn.signUp(attempt, create).catch((error: unknown) => {
-    if (error instanceof Fault && error.code === 'conflict') count('refused');
-    if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
-    throw error;
-  });
-  if ('retryAfterS' in credential) {
-    count('throttled');
-    return throttledReply(call, realmId, credential, signIn);
-  }
-  count('created');
+  const credential = await attempt.run(signIn.signUp(name, create));
+  if ('retryAfterS' in credential) return attempt.throttledReply(credential);
+  attempt.count('created');
   await logSignIn(call, { realmId, ...credential }, deps);
   const deviceToken = signIn.makeDevice(signInName, credential.version);
   return { kind: 'right', credential, deviceToken };

@@ -147,7 +147,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'grants_logged',
   ],
   'src/http/operations/password_checks.ts': ['password_checks', 'overload_before_authentication'],
-  'src/http/operations/password_request.ts': SIGN_IN_SUITES,
+  'src/http/operations/password_request.ts': [...SIGN_IN_SUITES, 'self_signup'],
   'src/http/operations/record_writes.ts': [
     ...PIPELINE_SUITES,
     'api/precondition',

@@ -7,7 +7,7 @@ import type { SignInMechanism } from '../../ops/metrics/outcome_counts.ts';
 import type { LinkedIdentity, LinkRefusal } from '../../records/identity_linking.ts';
 import type { Call } from '../pipeline/call.ts';
 import type { Reply } from '../server/reply.ts';
-import { logSignIn, type SignInDeps, throttledReply } from './password_request.ts';
+import { logSignIn, openAttempt, type SignInDeps } from './password_request.ts';
 
 /** The dependencies of operations that sign in through OpenID providers. */
 export interface OidcDeps extends SignInDeps {
@@ -38,37 +38,30 @@ export async function signInThroughProvider(
   signIn: ProviderSignIn,
   deps: OidcDeps,
 ): Promise<SignedInIdentity | 'refused' | Reply> {
-  const { oidc, signIn: ours, clock } = deps;
+  const { oidc } = deps;
+  const { budgets, countSignIn } = deps.signIn;
   const { mechanism, realmId, profileId } = signIn;
-  const startedAt = clock.monotonic();
-  const count = (outcome: string) => ours.countSignIn(mechanism, outcome, clock.monotonic() - startedAt);
+  const attempt = openAttempt(call, realmId, countSignIn.bind(null, mechanism), deps);
   const { clientId } = call.principal as Principal;
-  const attempt = { kind: 'identity', realmId, profileId, clientId, address: call.endUserAddress } as const;
-  const throttled = await ours.budgets.throttledSource(attempt);
-  if (throttled) {
-    count('throttled');
-    return throttledReply(call, realmId, throttled, ours);
-  }
-  const noteOverload = (error: unknown): never => {
-    if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
-    throw error;
-  };
-  const identity = await signIn.identify().catch(noteOverload);
+  const source = { kind: 'identity', realmId, profileId, clientId, address: call.endUserAddress } as const;
+  const throttled = await budgets.throttledSource(source);
+  if (throttled) return attempt.throttledReply(throttled);
+  const identity = await attempt.run(signIn.identify());
   if (typeof identity === 'string') {
     const isRefused = REFUSALS.includes(identity);
-    count(isRefused ? 'refused' : 'unavailable');
+    attempt.count(isRefused ? 'refused' : 'unavailable');
     oidc.noteFailure(realmId, profileId, identity);
-    if (isRefused || identity === 'token_endpoint_failed') await ours.budgets.takeFromSource(attempt);
+    if (isRefused || identity === 'token_endpoint_failed') await budgets.takeFromSource(source);
     if (!isRefused) throw new Fault('provider_unavailable');
     return 'refused';
   }
-  const linked = await signIn.link(identity).catch(noteOverload);
+  const linked = await attempt.run(signIn.link(identity));
   if (typeof linked === 'string') {
-    count('refused');
+    attempt.count('refused');
     oidc.noteFailure(realmId, profileId, linked);
     return 'refused';
   }
-  count(linked.outcome);
+  attempt.count(linked.outcome);
   await logSignIn(call, { realmId, ...linked }, deps, 'oidc');
   return { ...linked, amr: identity.amr };
 }

@@ -11,9 +11,6 @@ import type { Call } from '../pipeline/call.ts';
 import type { RecordDeps } from '../pipeline/pipeline.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 
-/** The outcome of a request to check a password, as metrics count it: `wrong` is never split by whether the username exists. */
-type CheckedOutcome = PasswordCheckOutcome['kind'] | 'overloaded';
-
 /** The dependencies of operations that sign in. */
 export interface SignInDeps extends RecordDeps {
   readonly clock: Clock;
@@ -53,35 +50,46 @@ export async function checkPassword(
   call: Call,
   mechanism: PasswordMechanism,
   given: Pick<PasswordCheckRequest, 'realmId' | 'profileId' | 'username' | 'password'>,
-  { signIn, clock }: SignInDeps,
+  deps: SignInDeps,
 ): Promise<Exclude<PasswordCheckOutcome, { readonly kind: 'throttled' }> | Reply> {
   const { clientId } = call.principal as Principal;
   const { endUserAddress: address } = call;
   const deviceToken = call.request.headers.get(DEVICE) ?? undefined;
-  const startedAt = clock.monotonic();
-  const count = (outcome: CheckedOutcome) => signIn.count(mechanism, outcome, clock.monotonic() - startedAt);
-  let outcome: PasswordCheckOutcome;
-  try {
-    outcome = await signIn.check({ ...given, clientId, address, deviceToken });
-  } catch (error) {
-    if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
-    throw error;
-  }
-  count(outcome.kind);
-  if (outcome.kind === 'throttled') return throttledReply(call, given.realmId, outcome, signIn);
-  if (outcome.kind === 'right') await logSignIn(call, outcome.credential, { signIn, clock });
+  const attempt = openAttempt(call, given.realmId, deps.signIn.count.bind(null, mechanism), deps);
+  const outcome = await attempt.run(deps.signIn.check({ ...given, clientId, address, deviceToken }));
+  if (outcome.kind === 'throttled') return attempt.throttledReply(outcome);
+  // Never split by whether the username exists.
+  attempt.count(outcome.kind);
+  if (outcome.kind === 'right') await logSignIn(call, outcome.credential, deps);
   return outcome;
 }
 
-/** The answer to an attempt that a budget refuses, which the log counts. */
-export async function throttledReply(
+/** Times a sign-in or sign-up and counts its outcome. */
+export function openAttempt(
   { endUserAddress }: Call,
   realmId: Uuid,
-  { retryAfterS }: ThrottledSignIn,
-  { throttled }: Pick<SignInDeps['signIn'], 'throttled'>,
-): Promise<Reply> {
-  await throttled(realmId, endUserAddress);
-  return faultReply('rate_limited', { 'Retry-After': String(retryAfterS) });
+  record: (outcome: string, milliseconds: number) => void,
+  { signIn, clock }: SignInDeps,
+) {
+  const startedAt = clock.monotonic();
+  const count = (outcome: string): void => record(outcome, clock.monotonic() - startedAt);
+  return {
+    count,
+    /** Settles as the work does. Counts a rejection with Fault `overloaded`, and one with `conflict` as refused. */
+    run<T>(work: Promise<T>): Promise<T> {
+      return work.catch((error: unknown) => {
+        if (error instanceof Fault && error.code === 'overloaded') count('overloaded');
+        if (error instanceof Fault && error.code === 'conflict') count('refused');
+        throw error;
+      });
+    },
+    /** The answer to an attempt that a budget refuses, which the log counts as well. */
+    async throttledReply({ retryAfterS }: ThrottledSignIn): Promise<Reply> {
+      count('throttled');
+      await signIn.throttled(realmId, endUserAddress);
+      return faultReply('rate_limited', { 'Retry-After': String(retryAfterS) });
+    },
+  };
 }
 
 /** Logs a sign-in, with `--log-sign-ins`. */
