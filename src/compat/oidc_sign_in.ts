@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { type OidcDeps, signInThroughProvider } from '../http/operations/oidc_request.ts';
-import { SIGN_UP_SCOPE } from '../http/operations/password_request.ts';
+import { openAttempt, SIGN_UP_SCOPE } from '../http/operations/password_request.ts';
 import { requestContext } from '../http/operations/record_writes.ts';
 import type { Call } from '../http/pipeline/call.ts';
 import type { Reply } from '../http/server/reply.ts';
@@ -32,13 +32,16 @@ export async function signInByCode(
   deps: OidcDeps,
 ): Promise<AccountSignIn | 'refused' | Reply> {
   const { oidc, clock } = deps;
+  const attempt = openAttempt(call, realm.id, deps.signIn.countSignIn.bind(null, 'oidc'), deps);
   const opened = oidc.flow.openCode(sent.oauth_authorization_code, realm.id);
   const { oauth_redirect_uri: redirectUri, oauth_code_verifier: verifier } = sent;
   const { redirect_uris: known } = realm as RecordOf<typeof accountRealm>;
   const profile = opened && (await oidc.profileWithSecret([realm.id, opened.profileId]));
-  if (!opened || !profile || oidc.flow.redirectUriOf(opened, profile.issuer, known) !== redirectUri)
+  const isVerified = opened && VERIFIER.test(verifier) && oidc.flow.isVerifierOf(opened, verifier);
+  if (!isVerified || !profile || oidc.flow.redirectUriOf(opened, profile.issuer, known) !== redirectUri) {
+    attempt.count('refused');
     return 'refused';
-  if (!VERIFIER.test(verifier) || !oidc.flow.isVerifierOf(opened, verifier)) return 'refused';
+  }
   const { profileId, providerCode, codeVerifier, nonce } = opened;
   const { issuer, client_id: clientId, clientSecret } = profile;
   const { scopes } = call.principal as Principal;

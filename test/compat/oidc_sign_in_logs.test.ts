@@ -99,6 +99,8 @@ test('failed sign-ins are logged with their cause, and metrics count every outco
   for (let count = 0; count < 2; count += 1) expect((await signIn()).status).toBe(503);
   routes.set('/token', calls.redeem);
   expect((await signIn(jane)).status).toBe(201);
+  // Counted alone: it names no profile.
+  expect((await send('none')).status).toBe(400);
   const causes = [...refused.map(([cause]) => cause), 'token_endpoint_failed', 'token_endpoint_failed'];
   expect(failuresIn(calls)).toEqual(
     causes.map((cause) => ({ event: 'oidc_sign_in_failed', realm, profile, cause, count: 1 })),
@@ -113,7 +115,7 @@ test('failed sign-ins are logged with their cause, and metrics count every outco
     ({ labels }) => labels.mechanism === 'oidc',
   );
   expect(Object.fromEntries(samples.map(({ labels, value }) => [labels.outcome, value]))).toEqual({
-    ...{ created: 3, known: 2, linked: 1, refused: 6 + 110 - throttled, unavailable: 2 },
+    ...{ created: 3, known: 2, linked: 1, refused: 7 + 110 - throttled, unavailable: 2 },
     ...{ throttled, overloaded: 0 },
   });
   expect(new Set(samples.flatMap(({ labels }) => Object.keys(labels)))).toEqual(
