@@ -19,16 +19,20 @@ export function violatedRule(issue: z.core.$ZodIssue): string {
     case 'invalid_value':
       return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.join(', ')}`;
     case 'too_small':
-      return issue.origin === 'array'
-        ? `must have at least ${issue.minimum} entries`
-        : `must be at least ${issue.minimum}`;
+      if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
+      return sizeRule(issue.origin, `at least ${issue.minimum}`);
     case 'too_big':
-      return issue.origin === 'array'
-        ? `must have at most ${issue.maximum} entries`
-        : `must be at most ${issue.maximum}`;
+      return sizeRule(issue.origin, `at most ${issue.maximum}`);
     default:
       return issue.message;
   }
+}
+
+/** What the size of a value counts; a number is compared itself. */
+const UNITS: Readonly<Record<string, string>> = { array: 'entries', string: 'characters' };
+
+function sizeRule(origin: string, bound: string): string {
+  return origin in UNITS ? `must have ${bound} ${UNITS[origin]}` : `must be ${bound}`;
 }
 
 /** An ID of a record, in any letter case. `of` names the record in the error. */
@@ -40,7 +44,7 @@ export function identifier(of: string): z.ZodType<Uuid> {
 }
 
 /** A text that is not empty. */
-export const filledText = () => z.string().min(1, 'must not be empty');
+export const filledText = () => z.string().min(1);
 
 /** A whole number from `min` to `max`. Of a number beyond both its bound and 2^53, `z.int()` would name the second. */
 export function wholeNumber(min: number, max: number) {

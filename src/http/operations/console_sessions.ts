@@ -28,11 +28,7 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="authrealm", error="insuff
 const NO_RIGHTS = faultReply('insufficient_scope', CHALLENGE, 'needs at least one scope');
 const NO_SESSION = faultReply('insufficient_scope', CHALLENGE, 'needs a session of the console');
 
-const providerName = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(32, 'must have at most 32 characters')
-  .meta({ description: 'A provider name from `/console/ways`.' });
+const providerName = z.string().min(1).max(32).meta({ description: 'A provider name from `/console/ways`.' });
 
 /** The code of a link or a provider, which is exchanged for a session. */
 const exchangeSchema = z
@@ -59,8 +55,8 @@ const exchangeSchema = z
       .meta({ description: 'The nonce of the authorization request.' }),
     iss: z
       .string()
-      .min(1, 'must not be empty')
-      .max(1_024, 'must have at most 1024 characters')
+      .min(1)
+      .max(1_024)
       .optional()
       .meta({ description: 'The `iss` parameter of the authorization response (RFC 9207).' }),
   })
