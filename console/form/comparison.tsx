@@ -10,12 +10,7 @@ import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Values } from './record_form.tsx';
 import { useAction } from './use_action.tsx';
 
-/** Its label is that of the member, by default. */
-type ComparedField = Pick<Field, 'name'> & Partial<Pick<Field, 'kind'>> & { readonly label?: string };
-
-function labelOf({ name, label = memberLabel(name) }: ComparedField): string {
-  return label;
-}
+type ComparedField = Pick<Field, 'name'> & Partial<Pick<Field, 'kind'>>;
 
 /** Values that a form saves; `send` sends the changes if the record still has this ETag. */
 interface Edit {
@@ -93,8 +88,8 @@ function Comparison({ fields, before, mine, theirs, overwrite, onStale, takeThei
     <div class="stack">
       <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
       {fields.filter(isRelevant).map((field) => (
-        <section key={field.name} class="comparison" aria-label={labelOf(field)}>
-          <h3>{labelOf(field)}</h3>
+        <section key={field.name} class="comparison" aria-label={memberLabel(field.name)}>
+          <h3>{memberLabel(field.name)}</h3>
           <dl class="facts">
             <ComparedValue label="Original" field={field} value={before[field.name]} />
             <ComparedValue label="Current" field={field} value={theirs[field.name]} />
@@ -161,8 +156,8 @@ export function ChangedSinceShown({ fields, before, now, isNewVersion }: Changed
         </p>
       )}
       {changed.map((field) => (
-        <section key={field.name} class="comparison" aria-label={labelOf(field)}>
-          <h3>{labelOf(field)}</h3>
+        <section key={field.name} class="comparison" aria-label={memberLabel(field.name)}>
+          <h3>{memberLabel(field.name)}</h3>
           <dl class="facts">
             <ComparedValue label="Before" field={field} value={before[field.name]} />
             <ComparedValue label="Now" field={field} value={now[field.name]} />

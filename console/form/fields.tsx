@@ -284,6 +284,37 @@ export function AllOrSomeField({
   );
 }
 
+interface ChecksProps {
+  readonly class: string;
+  readonly options: readonly { readonly id: string; readonly label: ComponentChildren }[];
+  readonly selected: readonly string[];
+  readonly isInvalid?: boolean;
+  /** Receives the selection in the order of the options. */
+  readonly onSelect: (selected: readonly string[]) => void;
+}
+
+/** A check box for each option. */
+export function Checks({ options, selected, isInvalid = false, onSelect, ...attributes }: ChecksProps) {
+  const ids = options.map(({ id }) => id);
+  return (
+    <div {...attributes}>
+      {options.map(({ id, label }, index) => (
+        <label key={id} class="check">
+          <input
+            type="checkbox"
+            checked={selected.includes(id)}
+            aria-invalid={isInvalid && index === 0}
+            onChange={({ currentTarget: { checked } }) =>
+              onSelect(ids.filter((each) => (each === id ? checked : selected.includes(each))))
+            }
+          />
+          <span>{label}</span>
+        </label>
+      ))}
+    </div>
+  );
+}
+
 interface RealmsFieldProps {
   readonly legend?: string;
   readonly realms: Selection;
@@ -340,24 +371,13 @@ interface RealmChecksProps {
 function RealmChecks({ known, selected, onChoose }: RealmChecksProps) {
   if (!known) return <Loading />;
   if (known.length === 0) return <p class="hint">There are no realms yet.</p>;
-  return (
-    <div class="choices-list">
-      {known.map(({ id, name }) => (
-        <label key={id} class="check">
-          <input
-            type="checkbox"
-            checked={selected.includes(id)}
-            onChange={({ currentTarget }) =>
-              onChoose(currentTarget.checked ? [...selected, id] : selected.filter((each) => each !== id))
-            }
-          />
-          <span>
-            <UntrustedText text={name} /> <span class="faint small">{id.slice(-SHOWN_DIGITS)}</span>
-          </span>
-        </label>
-      ))}
-    </div>
+  const labelOf = ({ id, name }: NamedRealm) => (
+    <>
+      <UntrustedText text={name} /> <span class="faint small">{id.slice(-SHOWN_DIGITS)}</span>
+    </>
   );
+  const options = known.map((realm) => ({ id: realm.id, label: labelOf(realm) }));
+  return <Checks class="choices-list" {...{ options, selected }} onSelect={onChoose} />;
 }
 
 /** The end of the ID distinguishes realms of the same name. */

@@ -2,6 +2,7 @@ import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { plainText } from '../parts/confusables.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
+import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Parameters } from './router.ts';
 
 export interface PageProps {
@@ -58,7 +59,7 @@ export function PageHead({ title, heading, breadcrumbs = [], actions }: PageHead
       )}
       <div class="page-title">
         <h1 ref={element} tabIndex={-1}>
-          {heading ?? title}
+          {heading ?? <UntrustedText text={title} />}
         </h1>
         {actions && <div class="actions">{actions}</div>}
       </div>

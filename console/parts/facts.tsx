@@ -29,13 +29,22 @@ export function RecordFacts({
       <Fact label="ID">
         <Identifier id={record.id} what={`the ${resourceLabel(description.name).one} ID`} />
       </Fact>
+      <Times created={record.created_at} changed={record.updated_at} />
+    </dl>
+  );
+}
+
+/** When a record was created, and last changed. */
+export function Times({ created, changed }: Readonly<Record<'created' | 'changed', string>>) {
+  return (
+    <>
       <Fact label="Created">
-        <Timestamp at={record.created_at} />
+        <Timestamp at={created} />
       </Fact>
       <Fact label="Changed">
-        <Timestamp at={record.updated_at} />
+        <Timestamp at={changed} />
       </Fact>
-    </dl>
+    </>
   );
 }
 

@@ -24,7 +24,7 @@ export function resourceLabel(name: string): ResourceLabel {
   return RESOURCE_LABELS.get(name) ?? { one: inWords(name), many: inWords(name), icon: 'profile' };
 }
 
-/** Members of records, clients and log entries whose name in words would be no good label. */
+/** Members of records, clients, webhook targets and log entries whose name in words would be no good label. */
 const MEMBER_LABELS = new Map([
   // Writing a link also updates `updated_at` of its user.
   ['updated_at', 'Changed'],
@@ -43,6 +43,8 @@ const MEMBER_LABELS = new Map([
   ['rate_per_address', 'Requests per address'],
   ['storefronts', 'Networks of the storefront'],
   ['end_user_address', 'Addresses of end users'],
+  ['with_data', 'Include the record'],
+  ['events_max', 'Events per message'],
 ]);
 
 /** The display name of a member: `discovery_url` is `Discovery URL`, `oidc_profile_id` is `OIDC profile`. */

@@ -12,6 +12,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import type { NameActor } from './actors.ts';
 import { type Entry, entryTitle, recordHref } from './entry.ts';
+import type { Sides } from './last_known.ts';
 
 interface EntryDialogProps {
   readonly realm: string;
@@ -99,13 +100,6 @@ function EntryFacts({ entry, nameActor }: EntryFactsProps) {
       )}
     </dl>
   );
-}
-
-type Members = Readonly<Record<string, unknown>>;
-
-interface Sides {
-  readonly before?: Members;
-  readonly after?: Members;
 }
 
 /** An entry of the audit log of a realm. */

@@ -6,7 +6,8 @@ import type { Entry } from './entry.ts';
 /** The members of a user or a link that name it. */
 const NAMES = ['name', 'username', 'subject'] as const;
 
-interface Sides {
+/** The members before and after a change. */
+export interface Sides {
   readonly before?: Readonly<Record<string, unknown>>;
   readonly after?: Readonly<Record<string, unknown>>;
 }

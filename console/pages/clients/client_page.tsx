@@ -2,7 +2,7 @@ import { SCHEMA } from 'authrealm:schema';
 import { useId } from 'preact/hooks';
 import { type ClientInput, clients, readClientWithLastUse } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { RealmsField, TextField } from '../../form/fields.tsx';
+import { Checks, RealmsField, TextField } from '../../form/fields.tsx';
 import { missingSentence } from '../../form/rules.ts';
 import { type BrokenRules, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
@@ -11,7 +11,7 @@ import { Identifier } from '../../parts/copy.tsx';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { capitalized, scopeLabel } from '../../parts/resource_labels.ts';
+import { capitalized, memberLabel, scopeLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
 import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
@@ -35,16 +35,6 @@ export const CLIENT: Kind<ClientInput> = {
     realms: '*',
     ...NOT_IMPLICIT,
     end_user_address: null,
-  },
-  labels: {
-    name: 'Name',
-    scopes: 'Scopes',
-    realms: 'Realms',
-    implicit_scopes: 'Scopes of the ID alone',
-    implicit_realms: 'Realms of the ID alone',
-    rate_per_address: 'Requests per address',
-    storefronts: 'Networks of the storefront',
-    end_user_address: 'Addresses of end users',
   },
   Form: ClientForm,
   words: {
@@ -81,7 +71,7 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
             <ul class="words">
               {scopes.map((scope) => (
                 <li key={scope}>
-                  {capitalized(scopeLabel(scope))} <code class="faint small">{scope}</code>
+                  <Scope scope={scope} />
                 </li>
               ))}
             </ul>
@@ -89,17 +79,17 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
           <RealmsFact realms={realms} />
           {rate !== null && alone.implicit_scopes.length > 0 && (
             <>
-              <Fact label={CLIENT.labels.implicit_scopes}>{alone.implicit_scopes.join(', ')}</Fact>
+              <Fact label={memberLabel('implicit_scopes')}>{alone.implicit_scopes.join(', ')}</Fact>
               <RealmsFact
-                label={CLIENT.labels.implicit_realms}
+                label={memberLabel('implicit_realms')}
                 realms={alone.implicit_realms === '*' ? realms : alone.implicit_realms}
               />
-              <Fact label={CLIENT.labels.rate_per_address}>{rateWords(rate)} from each address</Fact>
-              <Fact label={CLIENT.labels.storefronts}>{alone.storefronts.join(', ') || 'none'}</Fact>
+              <Fact label={memberLabel('rate_per_address')}>{rateWords(rate)} from each address</Fact>
+              <Fact label={memberLabel('storefronts')}>{alone.storefronts.join(', ') || 'none'}</Fact>
             </>
           )}
           {address !== null && (
-            <Fact label={CLIENT.labels.end_user_address}>{END_USER_ADDRESSES[address]}</Fact>
+            <Fact label={memberLabel('end_user_address')}>{END_USER_ADDRESSES[address]}</Fact>
           )}
           <Fact label="Last use">
             {lastUse === null ? <span class="faint">never</span> : <Timestamp at={lastUse} />}
@@ -152,7 +142,7 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
       {reportsAddresses(input) && (
         <EndUserAddressChoice
           chosen={input.end_user_address}
-          error={sentenceOf('end_user_address', CLIENT.labels.end_user_address)}
+          error={sentenceOf('end_user_address', memberLabel('end_user_address'))}
           onChosen={(chosen) => change({ end_user_address: chosen })}
         />
       )}
@@ -181,35 +171,34 @@ interface ImplicitFieldsProps {
 
 /** What the ID of a client alone gives. */
 function ImplicitFields({ input, change, sentenceOf }: ImplicitFieldsProps) {
-  const { labels } = CLIENT;
   return (
     <>
       <ScopesField
-        legend={labels.implicit_scopes}
+        legend={memberLabel('implicit_scopes')}
         offered={SCHEMA.implicitScopes}
         scopes={input.implicit_scopes}
-        error={sentenceOf('implicit_scopes', labels.implicit_scopes)}
+        error={sentenceOf('implicit_scopes', memberLabel('implicit_scopes'))}
         onScopes={(scopes) => change({ implicit_scopes: scopes })}
       />
       <RealmsField
-        legend={labels.implicit_realms}
+        legend={memberLabel('implicit_realms')}
         all="Those of the client"
         realms={input.implicit_realms}
-        error={sentenceOf('implicit_realms', labels.implicit_realms)}
+        error={sentenceOf('implicit_realms', memberLabel('implicit_realms'))}
         onRealms={(realms) => change({ implicit_realms: realms })}
       />
       <TextField
-        label={labels.rate_per_address}
+        label={memberLabel('rate_per_address')}
         value={input.rate_per_address ?? ''}
-        error={sentenceOf('rate_per_address', labels.rate_per_address)}
+        error={sentenceOf('rate_per_address', memberLabel('rate_per_address'))}
         hint="Requests and seconds: 60/60 is 60 requests in 60 seconds from each address."
         isRequired
         onText={(rate) => change({ rate_per_address: rate.trim() })}
       />
       <TextField
-        label={labels.storefronts}
+        label={memberLabel('storefronts')}
         value={input.storefronts.join(' ')}
-        error={sentenceOf('storefronts', labels.storefronts)}
+        error={sentenceOf('storefronts', memberLabel('storefronts'))}
         hint="Addresses or networks of its own servers, separated by spaces: they have no such limit."
         onText={(text) => change({ storefronts: text.split(' ') })}
       />
@@ -266,7 +255,7 @@ function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceP
   const id = useId();
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
-      <legend>{CLIENT.labels.end_user_address}</legend>
+      <legend>{memberLabel('end_user_address')}</legend>
       {(['header', 'none'] as const).map((choice) => (
         <label key={choice} class="check">
           <input
@@ -288,6 +277,15 @@ function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceP
   );
 }
 
+/** What a scope permits, and its name. */
+function Scope({ scope }: { readonly scope: string }) {
+  return (
+    <>
+      {capitalized(scopeLabel(scope))} <code class="faint small">{scope}</code>
+    </>
+  );
+}
+
 interface ScopesFieldProps {
   readonly legend: string;
   readonly offered: readonly string[];
@@ -302,27 +300,13 @@ function ScopesField({ legend, offered, scopes, error, onScopes }: ScopesFieldPr
   return (
     <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
       <legend>{legend}</legend>
-      <div class="choices-grid">
-        {offered.map((scope, index) => (
-          <label key={scope} class="check">
-            <input
-              type="checkbox"
-              checked={scopes.includes(scope)}
-              aria-invalid={index === 0 && error !== ''}
-              onChange={({ currentTarget }) =>
-                onScopes(
-                  SCHEMA.scopes.filter((each) =>
-                    each === scope ? currentTarget.checked : scopes.includes(each),
-                  ),
-                )
-              }
-            />
-            <span>
-              {capitalized(scopeLabel(scope))} <code class="faint small">{scope}</code>
-            </span>
-          </label>
-        ))}
-      </div>
+      <Checks
+        class="choices-grid"
+        options={offered.map((scope) => ({ id: scope, label: <Scope scope={scope} /> }))}
+        selected={scopes}
+        isInvalid={error !== ''}
+        onSelect={onScopes}
+      />
       {scopes.includes('admin') && (
         <p class="hint">admin controls all permissions: it can create a client with any scope.</p>
       )}

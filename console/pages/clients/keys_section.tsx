@@ -17,31 +17,15 @@ import { Loaded } from '../../parts/notices.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { hasScope, session } from '../../session/session.ts';
 
-type State = SigningKey['state'];
-
-const WORDS: Readonly<Record<State, string>> = {
-  signs: 'Signs all new tokens',
-  next: 'Published; signs next',
-  accepted: 'No longer signs; its tokens are accepted until they expire',
-  retired: 'All of its tokens have expired',
-  withdrawn: 'Withdrawn: its tokens are rejected',
-};
-
-/** In one word or two. */
-const STATES: Readonly<Record<State, string>> = {
-  signs: 'signing',
-  next: 'next',
-  accepted: 'still accepted',
-  retired: 'retired',
-  withdrawn: 'withdrawn',
-};
-
-const BADGES: Readonly<Record<State, string>> = {
-  signs: 'badge badge-good',
-  next: 'badge',
-  accepted: 'badge',
-  retired: 'badge',
-  withdrawn: 'badge badge-danger',
+/** The state of a key in one word or two, and in a sentence. */
+const STATES: Readonly<
+  Record<SigningKey['state'], readonly [badge: string, words: string, sentence: string]>
+> = {
+  signs: ['badge badge-good', 'signing', 'Signs all new tokens'],
+  next: ['badge', 'next', 'Published; signs next'],
+  accepted: ['badge', 'still accepted', 'No longer signs; its tokens are accepted until they expire'],
+  retired: ['badge', 'retired', 'All of its tokens have expired'],
+  withdrawn: ['badge badge-danger', 'withdrawn', 'Withdrawn: its tokens are rejected'],
 };
 
 /** The signing keys of access tokens, newest first. */
@@ -94,16 +78,17 @@ interface KeyRowProps {
 
 function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
   const { id, state, signs_from, withdrawn_at } = signingKey;
+  const [badge, words, sentence] = STATES[state];
   return (
     <div class="row key-row">
       <div class="row-main">
         <Identifier id={id} what="the key ID" />
         <span class="faint small">
-          {WORDS[state]} · {withdrawn_at === null ? 'from ' : ''}
+          {sentence} · {withdrawn_at === null ? 'from ' : ''}
           <Timestamp at={withdrawn_at ?? signs_from} />
         </span>
       </div>
-      <span class={BADGES[state]}>{STATES[state]}</span>
+      <span class={badge}>{words}</span>
       {onWithdraw && state !== 'withdrawn' && state !== 'retired' && (
         <button
           type="button"

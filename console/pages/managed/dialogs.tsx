@@ -17,20 +17,18 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import type { Action, Kind } from './kind.ts';
 
-type Labels<Input> = Kind<Input>['labels'];
-
-/** The writable members, for a comparison. */
-function comparedFields<Input>(labels: Labels<Input>) {
-  return memberNames(labels).map((name) => ({ name, label: labels[name] }));
+function memberNames<Input>(blank: Input): readonly (keyof Input & string)[] {
+  return Object.keys(blank as object) as (keyof Input & string)[];
 }
 
-function memberNames<Input>(labels: Labels<Input>): readonly (keyof Input & string)[] {
-  return Object.keys(labels) as (keyof Input & string)[];
+/** The writable members, for a comparison. */
+function comparedFields<Input>(blank: Input) {
+  return memberNames(blank).map((name) => ({ name }));
 }
 
 /** The values of the writable members, for a comparison. */
-function comparedValues<Input>(labels: Labels<Input>, input: Input): Values {
-  return Object.fromEntries(memberNames(labels).map((member) => [member, comparedValue(input[member])]));
+function comparedValues<Input>(blank: Input, input: Input): Values {
+  return Object.fromEntries(memberNames(blank).map((member) => [member, comparedValue(input[member])]));
 }
 
 /** Converts a member to text, except flags. */
@@ -52,7 +50,7 @@ const VERBS = { disable: 'Disable', enable: 'Enable', delete: 'Delete' } as cons
 /** Rotates, disables, enables or deletes after confirmation. */
 export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogProps<Input, Created>) {
   const { kind, action, loaded, onChanged, onClose } = props;
-  const { what, collection, labels, words } = kind;
+  const { what, collection, blank, words } = kind;
   const [shown] = useState(loaded.record);
   const { id, name } = loaded.record;
   const { isBusy, problem, run } = useAction(() => {
@@ -96,9 +94,9 @@ export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogPr
       <ActionError problem={problem} />
       {action === 'delete' && (
         <ChangedSinceShown
-          fields={comparedFields<Input>(labels)}
-          before={comparedValues<Input>(labels, shown)}
-          now={comparedValues<Input>(labels, loaded.record)}
+          fields={comparedFields(blank)}
+          before={comparedValues<Input>(blank, shown)}
+          now={comparedValues<Input>(blank, loaded.record)}
           isNewVersion={loaded.record.meta.updated_at !== shown.meta.updated_at}
         />
       )}
@@ -118,11 +116,11 @@ export function EditManagedDialog<Input, Created extends Input>(
   props: EditManagedDialogProps<Input, Created>,
 ) {
   const { kind, onChanged, onClose } = props;
-  const { what, collection, labels, Form } = kind;
+  const { what, collection, blank, Form } = kind;
   const [loaded] = useState(props.loaded);
   const { id } = loaded.record;
   const send = async (from: Input, mine: Input, etag: string | undefined) => {
-    const input = memberNames<Input>(labels)
+    const input = memberNames<Input>(blank)
       .filter((member) => JSON.stringify(from[member]) !== JSON.stringify(mine[member]))
       .map((member) => [member, mine[member]]);
     await collection.update(id, Object.fromEntries(input) as Partial<Input>, etag);
@@ -133,8 +131,8 @@ export function EditManagedDialog<Input, Created extends Input>(
   return (
     <EditDialog
       noun={what}
-      fields={comparedFields<Input>(labels)}
-      valuesOf={(record: Input) => comparedValues<Input>(labels, record)}
+      fields={comparedFields(blank)}
+      valuesOf={(record: Input) => comparedValues<Input>(blank, record)}
       loaded={loaded}
       read={() => collection.read(id)}
       form={({ record, etag: version }, save) => (
@@ -143,7 +141,7 @@ export function EditManagedDialog<Input, Created extends Input>(
           initial={record}
           verb="update"
           save={(mine) =>
-            save({ mine: comparedValues<Input>(labels, mine), send: (etag) => send(record, mine, etag) })
+            save({ mine: comparedValues<Input>(blank, mine), send: (etag) => send(record, mine, etag) })
           }
           onCancel={onClose}
         />

@@ -20,10 +20,8 @@ export interface Kind<Input, Created = Input> {
   /** The list page. */
   readonly home: { readonly label: string; readonly href: string };
   readonly collection: Collection<Input, Created>;
-  /** Initial values. */
+  /** Initial values of all writable members. */
   readonly blank: Input;
-  /** The labels of the writable members. */
-  readonly labels: Readonly<Record<keyof Input & string, string>>;
   readonly Form: ComponentType<FormProps<Input, Created>>;
   readonly words: {
     /** The consequence of an action, following the name. */

@@ -7,7 +7,7 @@ import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Fact } from '../../parts/facts.tsx';
+import { Fact, Times } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
@@ -30,59 +30,42 @@ export function ManagedPage<Input, Created extends Input, Read extends WithEtag<
   props: ManagedPageProps<Input, Created, Read>,
 ) {
   const { kind, fetched, facts, rest } = props;
+  const { what, words } = kind;
   const { answer } = fetched;
   return (
     <>
       <PageHead
         title={answer?.record.name ?? kind.title}
-        heading={answer ? <UntrustedText text={answer.record.name} /> : undefined}
         breadcrumbs={[kind.home]}
         actions={answer && <ManagedActions kind={kind} loaded={answer} onChanged={fetched.reload} />}
       />
       <Loaded fetched={fetched}>
-        {(known) => (
-          <>
-            <Facts kind={kind} record={known.record}>
-              {facts(known)}
-            </Facts>
-            {rest?.(known)}
-          </>
-        )}
+        {(known) => {
+          const { is_disabled: isDisabled, previous_secret_expires_at: previous, meta } = known.record;
+          return (
+            <>
+              <section class="card" aria-label={`This ${what}`}>
+                <dl class="facts">
+                  <Fact label="State">
+                    <span class={isDisabled ? 'badge badge-warn' : 'badge badge-good'}>
+                      {isDisabled ? words.isDisabled : words.isEnabled}
+                    </span>
+                  </Fact>
+                  {facts(known)}
+                  {previous !== null && (
+                    <Fact label="Old secret">
+                      {words.previousSecret} <Timestamp at={previous} />
+                    </Fact>
+                  )}
+                  <Times created={meta.created_at} changed={meta.updated_at} />
+                </dl>
+              </section>
+              {rest?.(known)}
+            </>
+          );
+        }}
       </Loaded>
     </>
-  );
-}
-
-interface FactsProps<Input, Created> {
-  readonly kind: Kind<Input, Created>;
-  readonly record: Managed;
-  readonly children: ComponentChildren;
-}
-
-function Facts<Input, Created>({ kind: { what, words }, record, children }: FactsProps<Input, Created>) {
-  const { is_disabled: isDisabled, previous_secret_expires_at: previous, meta } = record;
-  return (
-    <section class="card" aria-label={`This ${what}`}>
-      <dl class="facts">
-        <Fact label="State">
-          <span class={isDisabled ? 'badge badge-warn' : 'badge badge-good'}>
-            {isDisabled ? words.isDisabled : words.isEnabled}
-          </span>
-        </Fact>
-        {children}
-        {previous !== null && (
-          <Fact label="Old secret">
-            {words.previousSecret} <Timestamp at={previous} />
-          </Fact>
-        )}
-        <Fact label="Created">
-          <Timestamp at={meta.created_at} />
-        </Fact>
-        <Fact label="Changed">
-          <Timestamp at={meta.updated_at} />
-        </Fact>
-      </dl>
-    </section>
   );
 }
 

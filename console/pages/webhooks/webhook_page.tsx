@@ -2,7 +2,7 @@ import { SCHEMA } from 'authrealm:schema';
 import { useState } from 'preact/hooks';
 import { type NewWebhookInput, type Webhook, type WebhookInput, webhooks } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { AllOrSomeField, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
+import { AllOrSomeField, Checks, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
 import { missingSentence } from '../../form/rules.ts';
 import { type BrokenRules, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
@@ -11,7 +11,7 @@ import { CopyButton, Identifier } from '../../parts/copy.tsx';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { eventLabel } from '../../parts/resource_labels.ts';
+import { eventLabel, memberLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
 import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
@@ -30,15 +30,6 @@ export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
     with_data: false,
     events_max: 1,
     skipped_client: null,
-  },
-  labels: {
-    name: 'Name',
-    url: 'URL',
-    events: 'Events',
-    realms: 'Realms',
-    with_data: 'Include the record',
-    events_max: 'Events per message',
-    skipped_client: 'Skipped client',
   },
   Form: WebhookForm,
   words: {
@@ -127,14 +118,14 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       <TextField
         label="Name"
         value={input.name}
-        error={sentenceOf('name', WEBHOOK.labels.name)}
+        error={sentenceOf('name', memberLabel('name'))}
         isRequired
         onText={(name) => change({ name })}
       />
       <TextField
         label="URL"
         value={input.url}
-        error={sentenceOf('url', WEBHOOK.labels.url)}
+        error={sentenceOf('url', memberLabel('url'))}
         hint="For example https://search.example/hooks/authrealm. Changes are sent there by POST."
         inputMode="url"
         isRequired
@@ -142,12 +133,12 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       />
       <EventsField
         events={input.events}
-        error={sentenceOf('events', WEBHOOK.labels.events)}
+        error={sentenceOf('events', memberLabel('events'))}
         onEvents={(events) => change({ events })}
       />
       <RealmsField
         realms={input.realms}
-        error={sentenceOf('realms', WEBHOOK.labels.realms)}
+        error={sentenceOf('realms', memberLabel('realms'))}
         onRealms={(realms) => change({ realms })}
       />
       <div class="field">
@@ -164,7 +155,7 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       <TextField
         label="Maximum events per message"
         value={Number.isNaN(input.events_max) ? '' : String(input.events_max)}
-        error={sentenceOf('events_max', WEBHOOK.labels.events_max)}
+        error={sentenceOf('events_max', memberLabel('events_max'))}
         hint={`1 to ${SCHEMA.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which suits a high rate of writes.`}
         inputMode="numeric"
         isRequired
@@ -173,7 +164,7 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
       <TextField
         label="Skip changes made by this client"
         value={input.skipped_client ?? ''}
-        error={sentenceOf('skipped_client', WEBHOOK.labels.skipped_client)}
+        error={sentenceOf('skipped_client', memberLabel('skipped_client'))}
         hint="The ID of a client that both writes here and receives messages at this target."
         onText={(text) => change({ skipped_client: text.trim() === '' ? null : text.trim() })}
       />
@@ -226,24 +217,11 @@ function EventsField({ events, error, onEvents }: EventsFieldProps) {
     >
       {(selected, onSelect) => (
         <>
-          <div class="choices-list">
-            {SCHEMA.events.map((event) => (
-              <label key={event} class="check">
-                <input
-                  type="checkbox"
-                  checked={selected.includes(event)}
-                  onChange={({ currentTarget }) =>
-                    onSelect(
-                      SCHEMA.events.filter((each) =>
-                        each === event ? currentTarget.checked : selected.includes(each),
-                      ),
-                    )
-                  }
-                />
-                {eventLabel(event)}
-              </label>
-            ))}
-          </div>
+          <Checks
+            class="choices-list"
+            options={SCHEMA.events.map((event) => ({ id: event, label: eventLabel(event) }))}
+            {...{ selected, onSelect }}
+          />
           <p class="hint">Every target receives user erasures.</p>
         </>
       )}
