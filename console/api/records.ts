@@ -18,6 +18,11 @@ export interface WithEtag<T = ApiRecord> {
   readonly etag: string | undefined;
 }
 
+/** A record as a single answer has it, with its links by name. */
+export interface LinkedRecord extends WithEtag {
+  readonly links: Readonly<Record<string, string>>;
+}
+
 /** Record IDs of a path, realm first. */
 export type Key = readonly string[];
 
@@ -38,7 +43,7 @@ export async function readRecord(
   description: Description,
   key: Key,
   signal?: AbortSignal,
-): Promise<WithEtag> {
+): Promise<LinkedRecord> {
   const scope = `${description.scope}:read`;
   return withEtag(description, await callApi({ path: pathOf(description, key), scope, signal }));
 }
@@ -136,8 +141,9 @@ function bodyOf({ type, fields }: Description, input: Wire): object {
   return { data };
 }
 
-function withEtag(description: Description, { body, etag }: ApiResponse<unknown>): WithEtag {
-  return { record: parseRecord(description, (body as { data: Wire }).data), etag };
+function withEtag(description: Description, { body, etag }: ApiResponse<unknown>): LinkedRecord {
+  const { data, links } = body as { data: Wire; links: LinkedRecord['links'] };
+  return { record: parseRecord(description, data), etag, links };
 }
 
 /** Reads a record from a response. */

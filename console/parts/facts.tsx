@@ -6,14 +6,15 @@ import { inSentence, memberLabel, resourceLabel, valueLabel } from './resource_l
 import { Timestamp } from './timestamp.tsx';
 import { UntrustedText } from './untrusted_text.tsx';
 
-/** All visible members of a record, its ID and times. */
-export function RecordFacts({
-  description,
-  record,
-}: {
+interface RecordFactsProps {
   readonly description: Description;
   readonly record: ApiRecord;
-}) {
+  /** Further facts. */
+  readonly children?: ComponentChildren;
+}
+
+/** All visible members of a record, its ID and times. */
+export function RecordFacts({ description, record, children }: RecordFactsProps) {
   return (
     <dl class="facts">
       {description.fields
@@ -26,6 +27,7 @@ export function RecordFacts({
             )}
           </Fact>
         ))}
+      {children}
       <Fact label="ID">
         <Identifier id={record.id} what={`the ${resourceLabel(description.name).one} ID`} />
       </Fact>

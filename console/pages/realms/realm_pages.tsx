@@ -1,16 +1,13 @@
-import { RESOURCES, readRecord } from '../../api/records.ts';
-import { useFetch } from '../../api/use_fetch.ts';
+import { RESOURCES } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href, navigate } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
-import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { EmptyState, Loaded } from '../../parts/notices.tsx';
+import { EmptyState } from '../../parts/notices.tsx';
 import { capitalized, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
-import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
-import { CreateButton, RecordActions, RecordList, realmBreadcrumbs } from './record_views.tsx';
+import { CreateButton, RecordList, RecordPage, realmBreadcrumbs } from './record_views.tsx';
 
 /** All realms visible to this session. */
 export function RealmsPage() {
@@ -45,41 +42,22 @@ export function RealmsPage() {
 /** A realm with its profiles. */
 export function RealmPage({ parameters: { realm = '' } }: PageProps) {
   const state = useObservable(session);
-  const fetched = useFetch((signal) => readRecord(RESOURCES.realms, [realm], signal), [realm]);
-  const name = fetched.answer ? String(fetched.answer.record.name) : 'Realm';
   return (
     <>
-      <PageHead
-        title={name}
-        heading={fetched.answer ? <UntrustedText text={name} /> : undefined}
+      <RecordPage
+        description={RESOURCES.realms}
+        recordKey={[realm]}
         breadcrumbs={[{ label: 'Realms', href: href('realms') }]}
+        consequence="All of its users, links and profiles are deleted as well."
+        after={href('realms')}
         actions={
-          <>
-            {hasScope(state, 'users:read') && (
-              <a class="button" href={href('realms', realm, 'users')}>
-                <Icon name="user" /> Users
-              </a>
-            )}
-            {fetched.answer && (
-              <RecordActions
-                description={RESOURCES.realms}
-                recordKey={[realm]}
-                loaded={fetched.answer}
-                consequence="All of its users, links and profiles are deleted as well."
-                after={href('realms')}
-                onChanged={fetched.reload}
-              />
-            )}
-          </>
+          hasScope(state, 'users:read') && (
+            <a class="button" href={href('realms', realm, 'users')}>
+              <Icon name="user" /> Users
+            </a>
+          )
         }
       />
-      <Loaded fetched={fetched}>
-        {({ record }) => (
-          <section class="card" aria-label="This realm">
-            <RecordFacts description={RESOURCES.realms} record={record} />
-          </section>
-        )}
-      </Loaded>
       {hasScope(state, 'profiles:read') && (
         <>
           <Profiles realm={realm} description={RESOURCES.oidcProfiles} path="oidc-profiles" />

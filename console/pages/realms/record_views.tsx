@@ -3,8 +3,10 @@ import { useMemo, useState } from 'preact/hooks';
 import {
   type ApiRecord,
   type Key,
+  type LinkedRecord,
   type Order,
   readRealmName,
+  readRecord,
   recordPages,
   type WithEtag,
 } from '../../api/records.ts';
@@ -16,11 +18,14 @@ import {
   DeleteDialog,
   EditRecordDialog,
 } from '../../form/record_dialogs.tsx';
+import { PageHead } from '../../layout/page.tsx';
 import { href, navigate } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { confirmationWord } from '../../parts/dialog.tsx';
+import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { resourceLabel } from '../../parts/resource_labels.ts';
+import { Loaded } from '../../parts/notices.tsx';
+import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { VirtualList } from '../../parts/virtual_list.tsx';
@@ -121,19 +126,59 @@ export function CreateButton({ description, parentKey, onDone }: CreateButtonPro
   );
 }
 
-interface RecordActionsProps {
+interface RecordPageProps {
   readonly description: Description;
   readonly recordKey: Key;
-  readonly loaded: WithEtag;
+  readonly breadcrumbs: ReturnType<typeof realmBreadcrumbs>;
   /** What else is deleted. */
   readonly consequence: string;
   /** Page to open after deletion. */
   readonly after: string;
+  /** Further buttons. */
+  readonly actions?: ComponentChildren;
+  /** Further facts. */
+  readonly facts?: (loaded: LinkedRecord) => ComponentChildren;
+}
+
+/** The head and the facts of a realm or a profile. */
+export function RecordPage({ breadcrumbs, actions, facts, ...props }: RecordPageProps) {
+  const { description, recordKey } = props;
+  const fetched = useFetch((signal) => readRecord(description, recordKey, signal), recordKey);
+  const { answer, reload } = fetched;
+  const { one } = resourceLabel(description.name);
+  return (
+    <>
+      <PageHead
+        title={String(answer?.record.name ?? capitalized(one))}
+        breadcrumbs={breadcrumbs}
+        actions={
+          <>
+            {actions}
+            {answer && <RecordActions {...props} loaded={answer} onChanged={reload} />}
+          </>
+        }
+      />
+      <Loaded fetched={fetched}>
+        {(loaded) => (
+          <section class="card" aria-label={`This ${one}`}>
+            <RecordFacts description={description} record={loaded.record}>
+              {facts?.(loaded)}
+            </RecordFacts>
+          </section>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+interface RecordActionsProps
+  extends Pick<RecordPageProps, 'description' | 'recordKey' | 'consequence' | 'after'> {
+  readonly loaded: WithEtag;
   readonly onChanged: () => void;
 }
 
 /** Edits or deletes a realm or a profile; hidden without the scope. */
-export function RecordActions(props: RecordActionsProps) {
+function RecordActions(props: RecordActionsProps) {
   const { description, recordKey, loaded, consequence, after, onChanged } = props;
   const [action, setAction] = useState<'edit' | 'delete'>();
   const state = useObservable(session);
