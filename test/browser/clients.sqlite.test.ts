@@ -266,21 +266,25 @@ test('Clients and keys has no menu entry and no controls without the scope admin
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 403));
 });
 
-test('a client that signs in end users has to say whether it reports their addresses', async () => {
+test('a client that signs end users in and up has to say whether it reports their addresses', async () => {
   const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'New client' }).click();
   await page.getByLabel('Name').fill('The login page');
   expect(await page.getByText('Addresses of end users').count()).toBe(0);
   await page.getByLabel('sign-in').check();
+  await page.getByLabel('sign-up').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Select whether the client reports them.').waitFor();
   await expectNoErrors(window);
   await page.getByLabel('Reported with each request').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await takeSecret(window);
-  expect(await clientNamed('The login page')).toMatchObject({ end_user_address: 'header' } as object);
+  expect(await clientNamed('The login page')).toMatchObject({
+    ...{ scopes: ['sign-in', 'sign-up'], end_user_address: 'header' },
+  } as object);
   await page.getByRole('link', { name: 'The login page' }).click();
   await page.getByText('Reported with each request').waitFor();
+  await page.getByText('Create users who sign up').waitFor();
   await expectNoErrors(window);
 });
