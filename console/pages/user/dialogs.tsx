@@ -10,7 +10,7 @@ import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { ChangeList } from './history.tsx';
+import { LinkHistory } from './history.tsx';
 import { type Link, type LinkKind, nameOf, type UserWithLinks } from './load_user.ts';
 
 /** The actions on the page of a user. */
@@ -69,7 +69,7 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
     case 'history':
       return (
         <Dialog title="History of this link" onClose={onClose}>
-          <ChangeList realm={realm} user={user} record={action.link.record.id} />
+          <LinkHistory realm={realm} user={user} link={action.link.record.id} />
         </Dialog>
       );
     case 'removeLink': {

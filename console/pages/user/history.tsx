@@ -9,7 +9,7 @@ import { memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
-import { useActorNames } from '../changes/actors.ts';
+import { actorName, type Clients, useClients } from '../changes/actors.ts';
 import { type Entry, entryTitle, readChanges } from '../changes/entry.ts';
 
 /** Pages per load. */
@@ -20,7 +20,7 @@ function historyPages(realm: string, user: string): ReadPage<Entry> {
   return (before, signal) =>
     readChanges(realm, { before, user_id: user }, signal).catch((error: unknown) => {
       if (before === '' || toProblem(error).kind !== 'gone') throw error;
-      return { items: [], next: undefined };
+      return NONE;
     });
 }
 
@@ -36,51 +36,76 @@ async function readOlder(
 }
 
 const UNREAD: ListPage<Entry> = { items: [], next: '' };
+const NONE: ListPage<Entry> = { items: [], next: undefined };
 
-interface HistoryProps {
-  readonly realm: string;
-  readonly user: string;
+/** The changes of a user and its links, as of a version of the user; none without the scope. */
+export function useChanges(realm: string, user: string, version?: string) {
+  const mayRead = hasScope(useObservable(session), 'changes:read');
+  const fetched = useFetch(
+    async (signal) => (mayRead ? readOlder(realm, user, UNREAD, signal) : NONE),
+    [realm, user, version, mayRead],
+  );
+  const { run, isBusy, problem } = useAction(() => announce('Older changes loaded.'));
+  const onOlder = (pages: ListPage<Entry>) =>
+    run(async () => fetched.setAnswer(await readOlder(realm, user, pages)));
+  return { mayRead, fetched, clients: useClients(), isBusy, problem, onOlder };
 }
 
+export type Changes = ReturnType<typeof useChanges>;
+
 /** The changes of a user and its links. */
-export function History({ realm, user }: HistoryProps) {
-  const state = useObservable(session);
-  if (!hasScope(state, 'changes:read')) return null;
+export function History({ changes }: { readonly changes: Changes }) {
+  if (!changes.mayRead) return null;
   return (
     <section class="card" aria-label="History">
       <div class="card-head">
         <h2>History</h2>
       </div>
-      <ChangeList realm={realm} user={user} />
+      <ChangeList changes={changes} isListed={(entry) => !isTimestampOnly(entry)} />
     </section>
   );
 }
 
-interface ChangeListProps {
+interface LinkHistoryProps {
   readonly realm: string;
   readonly user: string;
-  /** Limits the list to one record. */
-  readonly record?: string;
+  readonly link: string;
 }
 
-/** Changes of a user or of one of its links, newest first. */
-export function ChangeList({ realm, user, record }: ChangeListProps) {
-  const fetched = useFetch((signal) => readOlder(realm, user, UNREAD, signal), [realm, user]);
-  const { run, isBusy, problem } = useAction(() => announce('Older changes loaded.'));
-  const isListed = (entry: Entry) =>
-    record === undefined ? !isTimestampOnly(entry) : entry.record === record;
+/** The changes of one link. */
+export function LinkHistory({ realm, user, link }: LinkHistoryProps) {
+  return <ChangeList changes={useChanges(realm, user)} isListed={({ record }) => record === link} />;
+}
+
+interface ChangeListProps {
+  readonly changes: Changes;
+  readonly isListed: (entry: Entry) => boolean;
+}
+
+/** Newest first, with a button for older ones. */
+function ChangeList({ changes, isListed }: ChangeListProps) {
+  const { fetched, clients, isBusy, problem, onOlder } = changes;
   return (
     <Loaded fetched={fetched}>
       {(pages) => (
         <>
-          <EntryList entries={pages.items.filter(isListed)} isWhole={pages.next === undefined} />
+          <EntryList
+            entries={pages.items.filter(isListed)}
+            isWhole={pages.next === undefined}
+            clients={clients}
+          />
           {problem && <ProblemNote problem={problem} />}
           {pages.next !== undefined && (
-            <LoadOlder
-              read={pages.items.length}
-              isBusy={isBusy}
-              onOlder={() => run(async () => fetched.setAnswer(await readOlder(realm, user, pages)))}
-            />
+            <div class="stack-tight">
+              <p class="faint">
+                Only the newest {pages.items.length} changes of this user and its links were searched.
+              </p>
+              <div class="actions">
+                <button type="button" class="button" disabled={isBusy} onClick={() => onOlder(pages)}>
+                  Load older changes
+                </button>
+              </div>
+            </div>
           )}
         </>
       )}
@@ -88,29 +113,13 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
   );
 }
 
-interface LoadOlderProps {
-  /** Number of changes searched. */
-  readonly read: number;
-  readonly isBusy: boolean;
-  readonly onOlder: () => void;
+interface EntryListProps {
+  readonly entries: readonly Entry[];
+  readonly isWhole: boolean;
+  readonly clients: Clients;
 }
 
-/** How far the list goes, and a button for more. */
-function LoadOlder({ read, isBusy, onOlder }: LoadOlderProps) {
-  return (
-    <div class="stack-tight">
-      <p class="faint">Only the newest {read} changes of this user and its links were searched.</p>
-      <div class="actions">
-        <button type="button" class="button" disabled={isBusy} onClick={onOlder}>
-          Load older changes
-        </button>
-      </div>
-    </div>
-  );
-}
-
-function EntryList({ entries, isWhole }: { readonly entries: readonly Entry[]; readonly isWhole: boolean }) {
-  const nameActor = useActorNames();
+function EntryList({ entries, isWhole, clients }: EntryListProps) {
   if (entries.length === 0 && isWhole) return <p class="faint">The feed holds no changes of this record.</p>;
   if (entries.length === 0) return <p class="faint">No changes of this record among those searched.</p>;
   return (
@@ -125,7 +134,7 @@ function EntryList({ entries, isWhole }: { readonly entries: readonly Entry[]; r
             )}
           </span>
           <span class="faint small">
-            <UntrustedText text={nameActor(entry.who)} />
+            <UntrustedText text={actorName(clients, entry.who)} />
           </span>
         </li>
       ))}

@@ -16,12 +16,14 @@ interface IdentityGraphProps {
   readonly realm: string;
   readonly user: ApiRecord;
   readonly links: readonly Link[];
+  /** How a link came into being, if that is known. */
+  readonly originOf: (link: Link) => string | undefined;
   /** The buttons of a link. */
   readonly controls: (link: Link) => ComponentChildren;
 }
 
 /** A graph of a user, its links, their profiles and issuers. */
-export function IdentityGraph({ realm, user, links, controls }: IdentityGraphProps) {
+export function IdentityGraph({ realm, user, links, originOf, controls }: IdentityGraphProps) {
   return (
     <figure class="picture" aria-label="How this user signs in">
       <div class="picture-user">
@@ -46,7 +48,7 @@ export function IdentityGraph({ realm, user, links, controls }: IdentityGraphPro
                   <ul class="picture-links">
                     {ofProfile.map((link) => (
                       <li key={link.record.id}>
-                        <LinkTile link={link} controls={controls(link)} />
+                        <LinkTile link={link} origin={originOf(link)} controls={controls(link)} />
                       </li>
                     ))}
                   </ul>
@@ -76,7 +78,13 @@ function groupsBy(
   return [...Map.groupBy(links, by)];
 }
 
-function LinkTile({ link, controls }: { readonly link: Link; readonly controls: ComponentChildren }) {
+interface LinkTileProps {
+  readonly link: Link;
+  readonly origin: string | undefined;
+  readonly controls: ComponentChildren;
+}
+
+function LinkTile({ link, origin, controls }: LinkTileProps) {
   const { description, record, profile } = link;
   const hasOtherIssuer = profile.record?.issuer !== undefined && record.issuer !== profile.record.issuer;
   return (
@@ -94,6 +102,11 @@ function LinkTile({ link, controls }: { readonly link: Link; readonly controls: 
         )}
         <p class="faint small">
           since <Timestamp at={record.created_at} />
+          {origin !== undefined && (
+            <>
+              , <UntrustedText text={origin} />
+            </>
+          )}
         </p>
         <div class="tile-controls">{controls}</div>
       </div>

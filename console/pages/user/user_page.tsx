@@ -12,8 +12,9 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { realmBreadcrumbs } from '../realms/record_views.tsx';
 import { type Action, UserDialog } from './dialogs.tsx';
-import { History } from './history.tsx';
+import { History, useChanges } from './history.tsx';
 import { IdentityGraph, LinkControls } from './identity_graph.tsx';
+import { linkOrigin } from './link_origin.ts';
 import { LINK_KINDS, type Link, loadUser, nameOf, type UserWithLinks } from './load_user.ts';
 import { SignInThrottle } from './sign_in_throttle.tsx';
 
@@ -29,12 +30,10 @@ export function UserPage({ parameters }: PageProps) {
   };
   const [action, setAction] = useState<Action>();
   const [removed, setRemoved] = useState<Link>();
-  const name = fetched.answer ? String(fetched.answer.user.record.name) : 'User';
   return (
     <>
       <PageHead
-        title={name}
-        heading={fetched.answer ? <UntrustedText text={name} /> : undefined}
+        title={String(fetched.answer?.user.record.name ?? 'User')}
         breadcrumbs={[...realmBreadcrumbs(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
         actions={fetched.answer && <UserActions onAction={setAction} />}
       />
@@ -99,14 +98,14 @@ function UserActions({ onAction }: { readonly onAction: (action: Action) => void
   return (
     <>
       {isWriter && (
-        <button type="button" class="button" onClick={() => onAction({ kind: 'edit' })}>
-          <Icon name="edit" /> Edit
-        </button>
-      )}
-      {isWriter && (
-        <button type="button" class="button" onClick={() => onAction({ kind: 'delete' })}>
-          <Icon name="remove" /> Delete
-        </button>
+        <>
+          <button type="button" class="button" onClick={() => onAction({ kind: 'edit' })}>
+            <Icon name="edit" /> Edit
+          </button>
+          <button type="button" class="button" onClick={() => onAction({ kind: 'delete' })}>
+            <Icon name="remove" /> Delete
+          </button>
+        </>
       )}
       {hasScope(state, 'admin') && (
         <button type="button" class="button button-risky" onClick={() => onAction({ kind: 'erase' })}>
@@ -128,11 +127,11 @@ interface UserViewProps {
 
 function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps) {
   const { user, links, forbidden, hasMore } = loaded;
+  const changes = useChanges(realm, user.record.id, user.etag);
   const isWriter = hasScope(useObservable(session), `${RESOURCES.users.scope}:write`);
   const throttleable = links.filter(
     ({ description }) => isWriter && description === RESOURCES.passwordProfileInfos,
   );
-  const controls = (link: UserWithLinks['links'][number]) => <LinkControls link={link} onAction={onAction} />;
   return (
     <>
       <section class="card" aria-label="How this user signs in">
@@ -141,12 +140,22 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
           <AddLinkButtons onAction={onAction} />
         </div>
         {links.length > 0 && (
-          <IdentityGraph realm={realm} user={user.record} links={links} controls={controls} />
+          <IdentityGraph
+            realm={realm}
+            user={user.record}
+            links={links}
+            originOf={(link) => linkOrigin(link, changes)}
+            controls={(link) => <LinkControls link={link} onAction={onAction} />}
+          />
         )}
         {throttleable.map((link) => (
           <SignInThrottle key={link.record.id} realm={realm} user={user.record.id} link={link} />
         ))}
-        {links.length === 0 && forbidden.length < LINK_KINDS.length && <NoLinks />}
+        {links.length === 0 && forbidden.length < LINK_KINDS.length && (
+          <EmptyState icon="link" title="No links yet">
+            <p>Link the user to a subject at an issuer, or to a username with a password.</p>
+          </EmptyState>
+        )}
         {hasMore && (
           <div class="note note-warn">
             <Icon name="warning" />
@@ -170,16 +179,8 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
         </div>
         <RecordFacts description={RESOURCES.users} record={user.record} />
       </section>
-      <History key={user.etag} realm={realm} user={user.record.id} />
+      <History changes={changes} />
     </>
-  );
-}
-
-function NoLinks() {
-  return (
-    <EmptyState icon="link" title="No links yet">
-      <p>Link the user to a subject at an issuer, or to a username with a password.</p>
-    </EmptyState>
   );
 }
 
