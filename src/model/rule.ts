@@ -36,11 +36,11 @@ function sizeRule(origin: string, bound: string): string {
 }
 
 /** An ID of a record, in any letter case. `of` names the record in the error. */
-export function identifier(of: string): z.ZodType<Uuid> {
+export function identifier(of: string): z.ZodType<Uuid, string> {
   const text = z
     .string()
     .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, `must be the identifier of ${of}`);
-  return text.toLowerCase() as z.ZodType<unknown> as z.ZodType<Uuid>;
+  return text.toLowerCase() as z.ZodType<unknown> as z.ZodType<Uuid, string>;
 }
 
 /** A text that is not empty. */

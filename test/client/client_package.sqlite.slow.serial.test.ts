@@ -161,6 +161,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "directory.realms.list([], { filter: eq('name', 'J') });",
     "directory.users.list([id], { sort: 'name' });",
     "directory.users.list([id], { sort: '-updated_at' });",
+    "await directory.passwordProfileInfos.create([id, id], { username: 'j', password: 'p' });",
     "connect({ url: 'http://127.0.0.1:1', clientId: 'a' });",
   ];
 
