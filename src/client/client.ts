@@ -8,8 +8,8 @@ import type { CollectionOf, Described } from './collection.ts';
 import { sendWithRetries } from './exchange.ts';
 import { includingMethods } from './including.ts';
 import { searchMethods } from './lists.ts';
-import { type CheckClientPassword, passwordCheckMethod } from './password_check.ts';
 import type { ResourceRecord } from './record_types.ts';
+import { type SignInMethods, signInMethods } from './sign_in.ts';
 import { clientCredentialsIdentity, tokenIdentity } from './token.ts';
 import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
@@ -18,8 +18,8 @@ export type { BatchRequest, BatchResult } from './batch.ts';
 export type * from './collection.ts';
 export { AuthrealmError, type ErrorObject, isAbsent, isStale } from './error.ts';
 export * from './filter.ts';
-export type { PasswordCheckOptions, PasswordCheckResult, TypedPassword } from './password_check.ts';
 export type * from './record_types.ts';
+export type * from './sign_in.ts';
 
 /** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
 export type ConnectOptions = ServiceOptions &
@@ -28,8 +28,7 @@ export type ConnectOptions = ServiceOptions &
 /** The service, one collection per resource. */
 export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> } & {
   readonly batch: WriteBatch;
-  readonly checkPassword: CheckClientPassword;
-};
+} & SignInMethods;
 
 /** A record of the collection with this name. */
 export type Entry<N extends CollectionName> = ResourceRecord<Described<N>>;
@@ -60,7 +59,7 @@ export function connect(options: ConnectOptions): DirectoryClient {
   return Object.freeze({
     ...Object.fromEntries(collections),
     batch: openBatch(send),
-    checkPassword: passwordCheckMethod(WIRE_FORMATS.passwordProfiles, sendOnce),
+    ...signInMethods(sendOnce),
   }) as DirectoryClient;
 }
 

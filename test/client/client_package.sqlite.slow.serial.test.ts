@@ -132,9 +132,12 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     'const status: string = (await directory.users.modify(user.key, ({ name }) => ({ name }))).creation_status;',
     "const [first] = (await directory.users.getIncluding(user.key, ['oidcProfileInfos'])).included.oidcProfileInfos;",
     "const whole = await directory.users.createIncluding([id], { name: 'J', email: 'j' }, { oidcProfileInfos: [] });",
+    'const checked = await directory.checkIdToken([id, id], { idToken: at, nonce: at, userId: id });',
+    "const outcome: 'known' | 'linked' | 'created' | undefined = checked.verified ? checked.outcome : undefined;",
+    "const { device } = await directory.signUp({ username: 'j', password: 'p', password_profile_id: id, name: 'J', email: 'j' });",
     'const subject: string | undefined = first?.subject;',
     'const words = new AuthrealmError(policy + status + middle).errors.map(({ detail }) => detail);',
-    'export { changed, key, subject, whole, words };',
+    'export { changed, device, key, outcome, subject, whole, words };',
   ];
 
   /** Each of these lines is a type error. */
@@ -162,6 +165,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "directory.users.list([id], { sort: 'name' });",
     "directory.users.list([id], { sort: '-updated_at' });",
     "await directory.passwordProfileInfos.create([id, id], { username: 'j', password: 'p' });",
+    "await directory.signUp({ username: 'j', password: 'p', name: 'J', email: 'j' });",
     "connect({ url: 'http://127.0.0.1:1', clientId: 'a' });",
   ];
 
