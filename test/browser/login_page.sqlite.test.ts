@@ -1,23 +1,17 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { copyFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { realm } from '../../src/model/resources.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
-import { installClientLibrary } from '../support/client_library.ts';
 import { findPort } from '../support/daemons.ts';
-import { type RunningCommand, startCommand } from '../support/processes.ts';
-import { freshFolder, insertRecord, realmMembers, startService } from '../support/service.ts';
+import { insertRecord, realmMembers, startService } from '../support/service.ts';
 import { createPassword, createSignInClient, from, signInTokenOf } from '../support/sign_in.ts';
 import { expectNoErrors } from './console_session.ts';
 import { BROWSER_TEST_MS, openWindow } from './console_window.ts';
+import { installLoginPage, isBusy, noteOf, openPage, press, signedIn, typePassword } from './login_page.ts';
 
-/** The example of docs/guides/login-page.md, in its own process, with a browser. */
+/** Sign-in by password at the example of docs/guides/login-page.md. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
-
-const EXAMPLE = fileURLToPath(new URL('../../examples/login_page/server.mjs', import.meta.url));
 
 // With metrics, which count late checks.
 const service = await startService({ metrics: '127.0.0.1:0' });
@@ -26,38 +20,12 @@ await insertRecord(service.db, realm, [REALM], realmMembers);
 const { profile } = await createPassword(service.db, REALM);
 const newUser = () => createPassword(service.db, REALM, { profile });
 const { clientId, secret } = await createSignInClient(service);
-const folder = freshFolder();
-
-await installClientLibrary(folder);
-copyFileSync(EXAMPLE, join(folder, 'server.mjs'));
-
-interface LoginPage {
-  readonly url: string;
-  readonly running: RunningCommand;
-}
-
-/** Starts the example, and returns once it listens. */
-async function startLoginPage(runtime: string, more: Record<string, string> = {}): Promise<LoginPage> {
-  const port = String(findPort());
-  const running = startCommand([runtime, join(folder, 'server.mjs')], {
-    AUTHREALM_URL: service.url,
-    AUTHREALM_CLIENT_ID: clientId,
-    AUTHREALM_CLIENT_SECRET: secret,
-    REALM,
-    PASSWORD_PROFILE: profile,
-    PORT: port,
-    ...more,
+const install = await installLoginPage();
+const startLoginPage = (runtime: string, more: Record<string, string> = {}) =>
+  install(runtime, {
+    ...{ AUTHREALM_URL: service.url, AUTHREALM_CLIENT_ID: clientId, AUTHREALM_CLIENT_SECRET: secret },
+    ...{ REALM, PASSWORD_PROFILE: profile, ...more },
   });
-  await running.line(/^listening on /);
-  return { url: `http://localhost:${port}`, running };
-}
-
-/** Presses a button, and returns once the next page is shown. */
-async function press(page: Page, name: string): Promise<void> {
-  const loaded = page.waitForEvent('load');
-  await page.getByRole('button', { name }).click();
-  await loaded;
-}
 
 /** A wrong password more is allowed after this time. */
 const REFILL_MS = 90_000;
@@ -80,14 +48,11 @@ async function untilChecked(attempt: () => Promise<{ readonly isBusy: boolean }>
   }
 }
 
-async function typeOnce(page: Page, username: string, password: string) {
-  await page.getByLabel('Username').fill(username);
-  await page.getByLabel('Password').fill(password);
-  await press(page, 'Sign in');
-  return { isBusy: (await page.getByRole('alert').filter({ hasText: UNAVAILABLE }).count()) > 0 };
-}
-
-const type = (...typed: Parameters<typeof typeOnce>) => untilChecked(() => typeOnce(...typed));
+const type = (page: Page, username: string, password: string) =>
+  untilChecked(async () => {
+    await typePassword(page, username, password);
+    return { isBusy: await isBusy(page) };
+  });
 
 /** Sends the form without a browser. */
 async function post(url: string, form: Record<string, string>, headers: Record<string, string>) {
@@ -98,18 +63,6 @@ async function post(url: string, form: Record<string, string>, headers: Record<s
     return { isBusy: answer.status === 503 };
   });
   return answer;
-}
-
-const UNAVAILABLE = 'Sign-in is not available';
-
-const signedIn = (page: Page) => page.getByRole('heading', { name: 'Welcome' }).waitFor();
-const noteOf = (page: Page, words: string) => page.getByRole('alert').filter({ hasText: words }).waitFor();
-
-/** Opens the page in a browser without cookies. */
-async function openPage(url: string): Promise<Page> {
-  const { page } = await openWindow(url);
-  await page.goto(url);
-  return page;
 }
 
 describe.each([
@@ -134,7 +87,7 @@ describe.each([
     await page.reload();
     await signedIn(page);
     await press(page, 'Sign out');
-    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
     const { value = '' } = cookies.find(({ name }) => name === 'session') ?? {};
     const later = await fetch(login.url, { headers: { Cookie: `session=${value}` } });
     expect(await later.text()).not.toContain('Signed in');
@@ -257,7 +210,7 @@ test('behind a proxy with https the cookies are secure, and the address is the o
 test('without the service the page says so, and the log has neither username nor password', async () => {
   const login = await startLoginPage('node', { AUTHREALM_URL: `http://127.0.0.1:${findPort()}` });
   const page = await openPage(login.url);
-  await typeOnce(page, 'jane@example.com', 'correct horse battery staple');
+  await typePassword(page, 'jane@example.com', 'correct horse battery staple');
   await noteOf(page, 'Sign-in is not available.');
   await login.running.stop();
   expect(login.running.output()).toMatch(/without a response: ECONNREFUSED/);

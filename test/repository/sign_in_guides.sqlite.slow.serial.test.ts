@@ -24,7 +24,7 @@ async function runInTime(
   }
 }
 
-test('login-page.md: its blocks sign a user in, and authrealm is asked for each password', async () => {
+test('login-page.md: its blocks sign a user in and register another, and authrealm is asked for each password', async () => {
   const blocks = blocksOf('login-page.md');
   const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
   const { outputs, log } = await runInTime(blocks, { PATH: path }, async () => {
@@ -40,6 +40,7 @@ test('login-page.md: its blocks sign a user in, and authrealm is asked for each 
   expect(
     answer.match(/^Set-Cookie: (?:session|device)=[\w-]+; .*; HttpOnly; SameSite=Lax\r$/gim),
   ).toHaveLength(2);
+  expect(outputOf('setup.txt')).toMatch(/HTTP\/1\.1 303 [\s\S]*^Set-Cookie: session=[\w-]+;/im);
   // More than one where the machine was too busy for it.
   expect(log.match(/"route":"[^"]+\/check"/g)?.length).toBeGreaterThanOrEqual(1);
 }, 300_000);
