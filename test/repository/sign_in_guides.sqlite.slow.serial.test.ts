@@ -45,7 +45,7 @@ test('login-page.md: its blocks sign a user in and register another, and authrea
   expect(log.match(/"route":"[^"]+\/check"/g)?.length).toBeGreaterThanOrEqual(1);
 }, 300_000);
 
-test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret and without', async () => {
+test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret and without, and through a provider', async () => {
   const blocks = blocksOf('test-suite-sign-in.md');
   const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
   const { outputs } = await runInTime(blocks, { PATH: path }, createFolderWithSdks);
@@ -57,6 +57,8 @@ test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret an
     signedIn,
     signedIn,
   ]);
+  const [throughProvider = ''] = outputsOf('node provider-sign-in.mjs');
+  expect(throughProvider).toEndWith('\nJohn Doe 00000000-0000-4000-8000-000000000003\n');
   expect(outputsOf('node shopper-sign-in.mjs')).toEqual(['201 John Doe\n']);
 }, 300_000);
 

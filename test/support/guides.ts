@@ -39,12 +39,16 @@ export interface BlockOutput {
   readonly log: string;
 }
 
-/** A folder in which a reader installed the published clients. */
+/** A folder in which a reader installed the published clients and an OpenID provider. */
 export async function createFolderWithSdks(): Promise<string> {
   const sdks = 'test/clients/sdks/npm';
   await installPackages(sdks);
   const folder = freshFolder();
-  symlinkSync(join(ROOT, sdks, 'node_modules'), join(folder, 'node_modules'));
+  const packages = join(folder, 'node_modules');
+  mkdirSync(packages);
+  for (const scope of ['@elasticpath', '@epcc-sdk'])
+    symlinkSync(join(ROOT, sdks, 'node_modules', scope), join(packages, scope));
+  symlinkSync(join(ROOT, 'node_modules/oidc-provider'), join(packages, 'oidc-provider'));
   return folder;
 }
 
@@ -61,7 +65,7 @@ export async function runBlocks(
   const port = String(findPort());
   const ports: Readonly<Record<string, string>> = { 8080: port, 3000: String(findPort()) };
   const script = join(folder, 'blocks.sh');
-  const stopAtExit = `trap 'kill \${service:-} \${login:-} 2>/dev/null || :' EXIT`;
+  const stopAtExit = `trap 'kill \${service:-} \${login:-} \${provider:-} 2>/dev/null || :' EXIT`;
   // The name of the folder may have such digits, too.
   const commands = blocks.map((block) =>
     commandsOf(block).replaceAll(/8080|3000/g, (each) => ports[each] ?? ''),
