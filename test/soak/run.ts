@@ -49,7 +49,7 @@ const CHECKS: readonly Check[] = [
   { name: 'worker_pool', arguments: [], needs: [], minutesMax: 5 },
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
   ...['sqlite', 'postgres', 'citus'].flatMap((engine) =>
-    ['check', 'tokens'].map((call) => ({
+    ['check', 'tokens', 'oidc', 'self_signup'].map((call) => ({
       name: 'sign_in_times',
       arguments: ['--engine', engine, '--call', call, '--seed', 'SEED'],
       needs: [],

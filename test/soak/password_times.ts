@@ -1,0 +1,162 @@
+import type { OpenDatabase } from '../../src/app/open_database.ts';
+import { foldedKey } from '../../src/model/text/folded_key.ts';
+import { systemClock } from '../../src/ops/process/clock.ts';
+import { openDecoys } from '../../src/sign_in/decoys.ts';
+import { shuffled } from '../support/random.ts';
+import {
+  ACCOUNT_TOKENS,
+  createPassword,
+  DEVICE_HEADER,
+  type PasswordFixture,
+  passwordBody,
+} from '../support/sign_in.ts';
+import { type Attempt, freshAddress, post, type Send, sendAll } from './response_times.ts';
+import { drawUsernames, forEachAtOnce, type Preparation, type PrepareCall } from './timed_call.ts';
+
+/**
+ * Wrong passwords, for known and unknown usernames (docs/decisions/0024-sign-in-by-password.md#time). A profile has passwords with three
+ * kinds of hashes. Two comparisons together leave a caller nothing:
+ *
+ * - The known names of each kind with the unknown names whose decoy is of that kind, which shows that a decoy takes as long as the
+ *   hash that it imitates. The kind of a name is no secret: the time of both shows it. So the unknown names as a whole are
+ *   not compared with one kind; the difference would be that between the kinds.
+ * - All known names with all unknown ones, which shows that the unknown ones are spread over the kinds as the known ones are.
+ *
+ * The hashes cost little, so that they hide no other difference. Responses to throttled requests are compared in the same way.
+ * The secret of the installation, from which decoys are drawn, is another one in every run.
+ */
+interface PasswordCall {
+  /** Of the response to a wrong password. */
+  readonly status: number;
+  path(fixture: PasswordFixture): string;
+  body(fixture: PasswordFixture): object;
+}
+
+const CHECK: PasswordCall = {
+  status: 200,
+  path: ({ realm, profile }) => `/v2/authentication-realms/${realm}/password-profiles/${profile}/check`,
+  body: ({ username, password }) => ({ data: { type: 'password_check', username, password } }),
+};
+const TOKENS: PasswordCall = { status: 400, path: () => ACCOUNT_TOKENS, body: passwordBody };
+
+export const PASSWORD_CALLS = { check: timesOf(CHECK), tokens: timesOf(TOKENS) };
+
+const KINDS = [
+  { kind: 'argon2id', prefix: '$argon2id$', isNormalised: true, memoryCost: 64, timeCost: 2 },
+  { kind: 'argon2i', prefix: '$argon2i$', isNormalised: false, memoryCost: 256, timeCost: 3 },
+  { kind: 'bcrypt', prefix: '$2', isNormalised: false, cost: 4 },
+] as const;
+type Kind = (typeof KINDS)[number]['kind'];
+
+/** NFKC changes the second, so that imported hashes are compared twice; bcrypt reads 72 bytes, so that it compares the third twice. */
+const WRONG_PASSWORDS = {
+  plain: 'wrong horse battery staple',
+  ligature: 'wrong ﬁne battery staple',
+  '73 bytes': 'wrong horse battery staple '.padEnd(73, 'x'),
+};
+type WrongPassword = keyof typeof WRONG_PASSWORDS;
+
+/** Names that are throttled, known ones and as many unknown, and requests for each of them. */
+const THROTTLED_NAMES = 50;
+const THROTTLED_REQUESTS = 20;
+/** Throttled requests, without a device token and with one that is not genuine. */
+const THROTTLED = { '(429)': {}, device: { device: 'A'.repeat(86) } };
+/** Wrong passwords of one name from one address that are checked. */
+const CHECKED_OF_NAME = 10;
+
+interface Name {
+  readonly username: string;
+  readonly isKnown: boolean;
+  /** That of its hash, or of its decoy. */
+  readonly kind: Kind;
+}
+
+interface Guess extends Attempt, Name {
+  readonly password: WrongPassword;
+  readonly device?: string;
+}
+
+function timesOf(call: PasswordCall): PrepareCall {
+  return async (preparation) => {
+    const { db, realm, names: namesOfKind, comparisons, chance } = preparation;
+    const fixture = await createPassword(db, realm, { hash: undefined });
+    const usernames = drawUsernames(2 * KINDS.length * namesOfKind, chance);
+    const known = await createNames(db, fixture, usernames.splice(0, KINDS.length * namesOfKind));
+    const names = [...known, ...(await kindsOfDecoys(preparation, fixture, usernames))];
+    return {
+      flags: ['--offline'],
+      async open({ url, tokens: { signIn: token } }) {
+        const send: Send<Guess> = (guess) => {
+          const given = { username: guess.username, password: WRONG_PASSWORDS[guess.password] };
+          const headers = guess.device === undefined ? {} : { [DEVICE_HEADER]: guess.device };
+          const body = call.body({ ...fixture, ...given });
+          return post({ url, token }, call.path(fixture), { attempt: guess, body, headers });
+        };
+        return async (load) => {
+          for (const password of Object.keys(WRONG_PASSWORDS) as WrongPassword[]) {
+            const guesses = names.map((name) => ({ ...name, password, address: freshAddress() }));
+            const answers = await sendAll(shuffled(guesses, chance), send);
+            comparisons.expectOneResponse(load, answers, call.status);
+            for (const { kind } of KINDS) {
+              const ofKind = answers.filter((answer) => answer.kind === kind);
+              comparisons.compareTimes([load, password, kind], ofKind);
+            }
+            comparisons.compareTimes([load, password, 'all'], answers);
+          }
+          for (const [label, more] of Object.entries(THROTTLED)) {
+            const throttled = await throttledGuesses(shuffled(names, chance), send, more);
+            const answers = await sendAll(shuffled(throttled, chance), send);
+            comparisons.compareThrottled([load, label], answers);
+          }
+        };
+      },
+    };
+  };
+}
+
+/** The kind of each unknown name, as the service draws it. */
+async function kindsOfDecoys(
+  { db: { engine, logKeys }, cost }: Preparation,
+  { realm: realmId, profile: profileId }: PasswordFixture,
+  usernames: readonly string[],
+): Promise<readonly Name[]> {
+  const { credentials } = engine;
+  const decoys = openDecoys({ credentials, keys: logKeys, cost, clock: systemClock });
+  return Promise.all(
+    usernames.map(async (username) => {
+      const { hash } = await decoys.find({ realmId, profileId, usernameKey: foldedKey(username) });
+      const kind = KINDS.find(({ prefix }) => hash.startsWith(prefix))?.kind as Kind;
+      return { username, isKnown: false, kind };
+    }),
+  );
+}
+
+/** Creates a user with a password for each username, of each kind in turn. */
+async function createNames(
+  db: OpenDatabase,
+  { realm, profile }: PasswordFixture,
+  usernames: readonly string[],
+): Promise<readonly Name[]> {
+  const kindAt = (at: number) => KINDS[at % KINDS.length] as (typeof KINDS)[number];
+  const names = usernames.map((username, at) => ({ username, isKnown: true, kind: kindAt(at).kind }));
+  await forEachAtOnce([...names.entries()], ([at, { username }]) => {
+    const { kind: algorithm, prefix: _, isNormalised, ...cost } = kindAt(at);
+    const hash = Bun.password.hashSync('correct horse battery staple', { algorithm, ...cost });
+    return createPassword(db, realm, { profile, username, hash, isNormalised });
+  });
+  return names;
+}
+
+/** Exhausts the budget of some names at one address each. Returns the guesses that are throttled then. */
+async function throttledGuesses(
+  names: readonly Name[],
+  send: Send<Guess>,
+  more: Pick<Guess, 'device'>,
+): Promise<readonly Guess[]> {
+  const guesses = [true, false]
+    .flatMap((isKnown) => names.filter((name) => name.isKnown === isKnown).slice(0, THROTTLED_NAMES))
+    .map((name) => ({ ...name, password: 'plain', address: freshAddress(), ...more }) as const);
+  const repeated = (count: number) => new Array(count).fill(guesses).flat() as typeof guesses;
+  await sendAll(repeated(CHECKED_OF_NAME), send);
+  return repeated(THROTTLED_REQUESTS);
+}
