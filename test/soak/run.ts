@@ -56,6 +56,12 @@ const CHECKS: readonly Check[] = [
       minutesMax: 30,
     })),
   ),
+  ...['sqlite', 'postgres'].map((engine) => ({
+    name: 'slow_providers',
+    arguments: ['--engine', engine],
+    needs: ['wrk', 'taskset'],
+    minutesMax: 10,
+  })),
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   {
     name: 'generated_clients',
