@@ -1,3 +1,5 @@
+import type { Page } from 'playwright-core';
+
 /** Follows the pages of an oidc-provider from `first` like a browser and signs in, until it redirects to a URL that `isBack` accepts. */
 export async function signInAtProvider(
   first: string,
@@ -32,4 +34,12 @@ export async function signInAtProvider(
     };
   }
   throw new Error('the provider did not redirect back');
+}
+
+/** Signs in at the pages of an oidc-provider in a browser, and consents. */
+export async function signInOnPages(page: Page, login: string): Promise<void> {
+  await page.locator('[name=login]').fill(login);
+  await page.locator('[name=password]').fill('any');
+  await page.locator('button[type=submit]').click();
+  await page.getByRole('button', { name: 'Continue' }).click();
 }
