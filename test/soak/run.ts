@@ -63,6 +63,7 @@ const CHECKS: readonly Check[] = [
     minutesMax: 10,
   })),
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'provider_journey', arguments: [], needs: ['java', 'mvn', 'unzip'], minutesMax: 15 },
   {
     name: 'generated_clients',
     arguments: [],
