@@ -5,6 +5,7 @@ import { Provider } from 'oidc-provider';
 import type { Locator } from 'playwright-core';
 import { findPort } from '../support/daemons.ts';
 import { issuersFile } from '../support/issuers.ts';
+import { signInOnPages } from '../support/provider_pages.ts';
 import { startService } from '../support/service.ts';
 import { expectNoErrors, openMenu } from './console_session.ts';
 import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
@@ -83,15 +84,6 @@ async function leave(window: ConsoleWindow, fragment = ''): Promise<void> {
   await window.page.waitForURL((url) => url.origin === issuer);
 }
 
-/** Signs in at the provider, and consents. */
-async function signInThere({ page }: ConsoleWindow, login: string): Promise<void> {
-  await page.locator('[name=login]').fill(login);
-  await page.locator('[name=password]').fill('any');
-  await page.locator('button[type=submit]').click();
-  await page.waitForURL(/interaction/);
-  await page.getByRole('button', { name: 'Continue' }).click();
-}
-
 async function expectSignIn(window: ConsoleWindow, words: RegExp): Promise<void> {
   const { page } = window;
   await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
@@ -132,7 +124,7 @@ test.each(VIEWS)(
     await leave(window, pagePaths(shop).user);
     const target = new URL(page.url());
     expect(target.href).not.toContain(shop.user);
-    await signInThere(window, 'anna');
+    await signInOnPages(window.page, 'anna');
     await expectSignedIn(window, page.getByRole('heading', { name: 'Jane Doe' }));
     await openMenu(window);
     await page.getByText('anna@example.com', { exact: true }).waitFor();
@@ -153,7 +145,7 @@ async function openEndedSession() {
   const window = await openWindow(service.url);
   const { page } = window;
   await leave(window, pagePaths(shop).find);
-  await signInThere(window, 'anna');
+  await signInOnPages(window.page, 'anna');
   const box = page.getByRole('searchbox');
   await expectSignedIn(window, box);
   // No request is open when the session ends: the dialog would come before the text, which it keeps out of the box.
@@ -229,7 +221,7 @@ test('a sign-in cancelled at the provider is reported with its error code', asyn
 test('a sign-in by a provider without any rights is rejected with a message', async () => {
   const window = await openWindow(service.url);
   await leave(window);
-  await signInThere(window, 'carl');
+  await signInOnPages(window.page, 'carl');
   await expectSignIn(window, /The provider authenticated you, but you have no permissions here/);
   await window.expectError(/status of 403/);
   await expectSoundBut(window);
@@ -256,7 +248,7 @@ describe('a forged response of a provider', () => {
     page.on('request', (request) => sent.push(`${request.method()} ${new URL(request.url()).pathname}`));
     changeCallback = change;
     await leave(window);
-    await signInThere(window, 'anna');
+    await signInOnPages(window.page, 'anna');
     await expectSignIn(window, words);
     changeCallback = () => undefined;
     expect(sent).toContain('POST /console/provider');
