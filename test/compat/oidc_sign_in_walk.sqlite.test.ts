@@ -1,21 +1,7 @@
 import { expect, test } from 'bun:test';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Provider } from 'oidc-provider';
-import { realm } from '../../src/model/resources.ts';
-import { atEnd } from '../support/ending.ts';
-import {
-  CLIENT_SECRET,
-  CODE_VERIFIER,
-  callbackUrl,
-  createOidcProfile,
-  loginUrl,
-  REDIRECT_URI,
-  visit,
-} from '../support/oidc_sign_in.ts';
+import { CODE_VERIFIER, loginUrl, REDIRECT_URI, visit } from '../support/oidc_sign_in.ts';
 import { claimsIn, signedInOf } from '../support/oidc_token_calls.ts';
-import { startService } from '../support/service.ts';
-import { createSettingsRealms } from '../support/settings_realms.ts';
+import { startProviderService } from '../support/provider_service.ts';
 import { requestTokens, signInTokenOf } from '../support/sign_in.ts';
 
 test.each([
@@ -26,35 +12,14 @@ test.each([
 ])(
   'a person signs in at oidc-provider by %s, and gets an account token once for a code; claims only in userinfo: %p',
   async (method, conformIdTokenClaims) => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    atEnd(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const service = await startService({ allowPrivate: '127.0.0.0/8' });
-    const { accounts } = await createSettingsRealms(service.db);
-    const place = {
-      ...{ store: await service.db.engine.access.storeId(), realm: accounts },
-      profile: await createOidcProfile(service.db, accounts, issuer),
-    };
-    const writer = await service.token('realms:write users:read');
-    const change = { data: { type: realm.type, redirect_uris: [REDIRECT_URI] } };
-    expect((await service.put(`/v2/authentication-realms/${accounts}`, writer, change)).status).toBe(200);
-    const redirect_uri = callbackUrl(service.url, place, {}).slice(0, -1);
-    const oidc = new Provider(issuer, {
-      clients: [{ client_id: 'shop', client_secret: CLIENT_SECRET, redirect_uris: [redirect_uri] }],
-      claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    const configuration = {
       conformIdTokenClaims,
       clientAuthMethods: [method],
       clientDefaults: { token_endpoint_auth_method: method },
-      findAccount: (_: unknown, id: string) => ({
-        accountId: id,
-        claims: () => ({ sub: id, email: 'anna@example.com', email_verified: true, name: 'Anna Holm' }),
-      }),
+    };
+    const { service, accounts, place, writer, path } = await startProviderService([REDIRECT_URI], {
+      configuration,
     });
-    server.on('request', oidc.callback());
     const token = await signInTokenOf(service, { scope: 'sign-in sign-up' });
     const send = (code: string) =>
       requestTokens(service, token, {
@@ -68,8 +33,8 @@ test.each([
     const code = await browse(loginUrl(service.url, place), 'anna');
     const { user, token: accountToken } = await signedInOf(await send(code));
     expect(claimsIn(accountToken)).toMatchObject({ sub: user, realm_id: accounts, mechanism: 'oidc' });
-    const path = `/v2/authentication-realms/${accounts}/user-authentication-info/${user}`;
-    const { data } = (await (await service.get(path, writer)).json()) as { data: object };
+    const read = await service.get(`${path}/user-authentication-info/${user}`, writer);
+    const { data } = (await read.json()) as { data: object };
     expect(data).toMatchObject({ name: 'Anna Holm', email: 'anna@example.com' });
     expect((await send(code)).status).toBe(400);
     const again = await browse(loginUrl(service.url, place), 'anna');
