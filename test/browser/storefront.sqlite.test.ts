@@ -7,19 +7,11 @@ import { isOverloaded, sendWithRetry } from '../support/retry.ts';
 import { startService } from '../support/service.ts';
 import { sharedBrowser } from './browser.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
+import { serveShop } from './shop_pages.ts';
 
 /** A storefront whose page calls the service from another origin (docs/guides/network.md#cors). */
 
 setDefaultTimeout(BROWSER_TEST_MS);
-
-/** Serves an empty page; returns its origin. */
-function serveShop(): string {
-  const headers = { 'Content-Type': 'text/html' };
-  const fetch = () => new Response('<!doctype html><title>Shop</title>', { headers });
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch });
-  atEnd(() => server.stop(true));
-  return server.url.origin;
-}
 
 /** Opens the page, and sends requests from it. */
 async function openPage(origin: string): Promise<Send> {
