@@ -11,7 +11,9 @@ import {
   type Settings,
 } from '../app/config/parse.ts';
 import { givenKeyring } from '../app/open_database.ts';
+import { uuidText } from '../model/id.ts';
 import { UNICODE_VERSION } from '../model/text/folding.ts';
+import { isSafeUrl } from '../model/text/text.ts';
 import { VERSION } from '../model/version.ts';
 import { checkCertificate } from '../ops/doctor/certificate.ts';
 import {
@@ -74,12 +76,29 @@ async function* runChecks(
     },
   });
   if (!opened) return;
-  const { accessOf: store, close } = opened;
+  const { accessOf: store, realmSignIns, close } = opened;
   const keyring = () => givenKeyring(settings, systemClock);
   for (const check of [...authChecks({ store, keyring, clock: systemClock }), ...recordChecks(opened)])
     yield runCheck(check);
+  yield runCheck({
+    name: 'sign-in',
+    async run({ fact, note }) {
+      const anHourAgo = systemClock.now() - 3_600_000;
+      const isInsecure = settings.baseUrl !== undefined && !isSafeUrl(settings.baseUrl);
+      for (const { policy, redirect_uris, issuers, signups, ...of } of await realmSignIns(anHourAgo)) {
+        const realm = uuidText(of.realm);
+        if (isInsecure && issuers > 0 && redirect_uris !== '[]') note({ says: INSECURE_SIGN_IN, realm });
+        if (policy === 'api_only' && issuers > 1)
+          note({ says: `each of ${issuers} issuers can claim the e-mail address of any user`, realm });
+        if (signups !== null) fact(`${signups} sign-ups in the last hour in realm ${realm}`);
+      }
+    },
+  });
   await close();
 }
+
+const INSECURE_SIGN_IN =
+  'nobody can sign in through a provider, because --base-url is http and not on this machine: pass an https URL';
 
 /** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */
 function checkFiles(settings: Settings, reporter: CheckReporter): void {

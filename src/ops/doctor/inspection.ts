@@ -1,4 +1,5 @@
 import { Refusal } from '../../model/fault.ts';
+import type { StoredId } from '../../model/id.ts';
 import type { MaybePromise } from '../../model/store.ts';
 
 /** One problem. It names tables and IDs, never personal data. */
@@ -73,6 +74,16 @@ export interface UnreadableProxy {
   readonly at: number;
 }
 
+/** A realm in which users may sign in through providers of so many issuers, or sign up. */
+export interface RealmSignIn {
+  readonly realm: StoredId;
+  readonly policy: string;
+  readonly redirect_uris: string;
+  readonly issuers: number;
+  /** Users who signed up after an instant; null without self-signup. */
+  readonly signups: number | null;
+}
+
 /** Rows of an embedded engine come at once. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
@@ -97,6 +108,7 @@ export interface Inspection {
   readonly integrity: () => Rows<string>;
   /** Trusted proxies that sent no readable client address. */
   readonly unreadableProxies: () => Promise<readonly UnreadableProxy[]>;
+  readonly realmSignIns: (since: number) => MaybePromise<Iterable<RealmSignIn>>;
   readonly close: () => MaybePromise<void>;
 }
 

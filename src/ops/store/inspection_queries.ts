@@ -1,13 +1,13 @@
 import type { MaybePromise } from '../../model/store.ts';
 import type { Migration } from '../../sql/migrations.ts';
 import type { Long } from '../../sql/transaction_work.ts';
-import type { Inspection, MigrationState, UnreadableProxy } from '../doctor/inspection.ts';
+import type { Inspection, MigrationState, RealmSignIn, UnreadableProxy } from '../doctor/inspection.ts';
 
 /** The rows of a query, in one snapshot. */
 type QueryRows = <T>(text: string) => MaybePromise<Iterable<T>>;
 
-/** The queries of `doctor` that are the same for all engines. */
-export function inspectionQueries(rows: QueryRows, known: readonly Migration[]) {
+/** The queries of `doctor` that are the same for all engines. `key`: the column of realms to which records refer. */
+export function inspectionQueries(rows: QueryRows, known: readonly Migration[], key: 'slot' | 'realm_id') {
   return {
     migrations: async () => ({
       applied: [...(await rows<MigrationState['applied'][number]>(APPLIED))],
@@ -17,6 +17,7 @@ export function inspectionQueries(rows: QueryRows, known: readonly Migration[]) 
       const found = await rows<UnreadableProxy & { readonly at: Long }>(PROXIES);
       return Array.from(found, ({ address, at }) => ({ address, at: Number(at) }));
     },
+    realmSignIns: (since) => rows<RealmSignIn>(signInsSince(since, key)),
   } satisfies Partial<Inspection>;
 }
 
@@ -24,6 +25,19 @@ const APPLIED = 'select version, name, program_version as program from migration
 
 const PROXIES = `
   select address, max(at) as at from act where action = 'proxy.unreadable' group by address order by address`;
+
+/** The users of a realm have an index in the order of their creation. */
+const signInsSince = (since: number, key: string) => `
+  select * from (
+    select realm_id as realm, duplicate_email_policy as policy, redirect_uris,
+      (select cast(count(distinct issuer) as integer) from oidc_profile p where p.realm_id = r.${key}) as issuers,
+      case when account_settings like '%"enable_self_signup":true%' then (
+        select cast(count(*) as integer) from user_info u
+        where u.realm_id = r.${key} and u.created_at > ${since} and email_vouched = 0 and exists (
+          select 1 from password_profile_info i where i.realm_id = u.realm_id and i.user_id = u.id)
+      ) end as signups
+    from realm r
+  ) as found where issuers > 0 and redirect_uris <> '[]' or issuers > 1 and policy = 'api_only' or signups is not null`;
 
 /** An object of a schema. */
 export interface SchemaObject {

@@ -48,7 +48,7 @@ export async function inspectPostgres(address: PostgresAddress): Promise<EngineI
     await pool.close();
     throw error;
   }
-  const queries = inspectionQueries(rows, migrationsOf('postgres'));
+  const queries = inspectionQueries(rows, migrationsOf('postgres'), 'realm_id');
   return {
     ...queries,
     engine: async () => `postgres ${(await rows<{ version: string }>(SELECT_VERSION))[0]?.version}`,

@@ -38,7 +38,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string) => db.prepare<T, []>(sql).iterate();
   return {
-    ...inspectionQueries(rows, known),
+    ...inspectionQueries(rows, known, 'slot'),
     engine: () =>
       versionOf(rows) + (isImmutable ? ', read as an immutable file because its folder is not writable' : ''),
     server: () => ({ facts: [], findings: [] }),
