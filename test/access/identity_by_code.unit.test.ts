@@ -128,6 +128,18 @@ test.each<[string, readonly Json[], Json, boolean]>([
   ['without kid, by the key of another', [another.publicJwk], { kid: undefined }, false],
   ['with an unknown kid', [acme.pair.publicJwk], { kid: 'three' }, false],
   ['with a kid, of a set with one key without kid', [unnamed], {}, false],
+  [
+    'with a kid of two keys, by the first',
+    [acme.pair.publicJwk, { ...another.publicJwk, kid: 'one' }],
+    {},
+    true,
+  ],
+  [
+    'with a kid of two keys, by the second',
+    [{ ...another.publicJwk, kid: 'one' }, acme.pair.publicJwk],
+    {},
+    false,
+  ],
   ['with a kid of null', [acme.pair.publicJwk], { kid: null }, false],
 ])('an ID token %s', async (_name, keys, header, isAccepted) => {
   acme.publish({}, keys);

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { LIMITS } from '../../src/model/limits.ts';
 import type { RequestHandler } from '../support/issuers.ts';
-import { newPerson, startTokenCalls } from '../support/oidc_token_calls.ts';
+import { newPerson, signedInOf, startTokenCalls } from '../support/oidc_token_calls.ts';
 import { errorsOf, startService } from '../support/service.ts';
 import { createStorefront } from '../support/settings_realms.ts';
 import { from, manyOf, signInTokenOf } from '../support/sign_in.ts';
@@ -109,29 +109,33 @@ describe('refused codes', () => {
     expect((await send(await authorize(), at('203.0.113.12'))).status).toBe(201);
   });
 
-  test('1,000 garbage codes by the ID alone from 100 addresses ask no provider', async () => {
-    const token = await tokenByIdAlone();
-    const before = exchanges();
-    for (let count = 0; count < 1_000; count += 1) {
-      const headers = { 'X-Forwarded-For': `198.18.0.${count % 100}` };
-      const garbage = crypto.getRandomValues(Buffer.alloc(150)).toString('base64url');
-      expect((await send(garbage, { token, headers })).status).toBe(400);
-    }
-    expect(exchanges()).toBe(before);
-  });
+  test.each([[1], [100]])(
+    '1,000 garbage codes by the ID alone from %p addresses ask no provider',
+    async (addresses) => {
+      const token = await tokenByIdAlone();
+      const before = exchanges();
+      for (let count = 0; count < 1_000; count += 1) {
+        const headers = { 'X-Forwarded-For': `198.18.${addresses}.${count % addresses}` };
+        const garbage = crypto.getRandomValues(Buffer.alloc(150)).toString('base64url');
+        expect((await send(garbage, { token, headers })).status).toBe(400);
+      }
+      expect(exchanges()).toBe(before);
+    },
+  );
 });
 
 describe('exchanges in progress', () => {
   /** Sends codes at once from these addresses. The provider answers none of them before `refused` calls are answered. */
-  async function sendAtOnce(addresses: readonly string[], refused: number) {
+  async function sendAtOnce(addresses: readonly string[], refused: number, claimsOf = () => newPerson()) {
     const codes: string[] = [];
-    for (const _ of addresses) codes.push(await authorize());
+    for (const _ of addresses) codes.push(await authorize(claimsOf()));
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const delayed: RequestHandler = async (request, response) => {
       await released;
       calls.redeem(request, response);
     };
     provider.routes.set('/token', delayed);
+    if (refused === 0) release();
     let answered = 0;
     try {
       return await Promise.all(
@@ -166,6 +170,27 @@ describe('exchanges in progress', () => {
     const addresses = Array.from({ length: providerCodesAtOnceMax + 4 }, (_, at) => `192.0.${at}.1`);
     await expectOverloaded(addresses, 4);
   });
+
+  test.each([
+    [4, 16, 0],
+    [1, 64, 48],
+  ])(
+    '%p times %p first sign-ins of one person at once are one user, %p are 503 and none is otherwise',
+    async (...row) => {
+      const [times, count, refused] = row;
+      const addresses = Array.from({ length: count }, (_, at) => `198.51.100.${at}`);
+      for (let time = 0; time < times; time += 1) {
+        const jane = newPerson();
+        const sent = await sendAtOnce(addresses, refused, () => jane);
+        const answers = sent.map(({ answer }) => answer);
+        const statuses = answers.map(({ status }) => status).sort();
+        expect(statuses).toEqual([...manyOf(201, count - refused), ...manyOf(503, refused)]);
+        const right = answers.filter(({ status }) => status === 201);
+        const users = await Promise.all(right.map(async (answer) => (await signedInOf(answer)).user));
+        expect(new Set(users).size).toBe(1);
+      }
+    },
+  );
 
   test('of one address are four, and those of an IPv6 /48 count as one', async () => {
     const { providerCodesPerCallerMax } = LIMITS;

@@ -1,4 +1,6 @@
 import { afterAll, expect, test } from 'bun:test';
+import { openSignInQueue } from '../../src/sign_in/queue.ts';
+import { openSignUp } from '../../src/sign_in/sign_up.ts';
 import { isCitusEngine } from '../support/citus_cluster.ts';
 import { freshDatabase } from '../support/database.ts';
 import { checkedOf, deviceToken, freshAttempts, manualClock, openProcess } from './sign_in_fixtures.ts';
@@ -48,3 +50,19 @@ test('a list of leaked passwords is checked 1,000 times from one /48, whatever i
   expect(await checkedOf(guess, list)).toBe(1_000);
   expect(await guess(attemptOf('jane', '2001:db8:2::1'))).toBe('no device');
 });
+
+test.each([[1], [1_000]])(
+  'of thousands of sign-ups from %p addresses, ten of each address hash a password',
+  async (addresses) => {
+    const clock = manualClock();
+    const signUp = openSignUp(openProcess(engine.budgets, clock), openSignInQueue(clock.monotonic));
+    const attemptOf = freshAttempts();
+    let hashed = 0;
+    for (let at = 0; at < GUESSES; at += 1) {
+      const from = at % addresses;
+      const attempt = attemptOf(`user${at}`, `10.1.${from >> 8}.${from & 255}`);
+      if ('isHashed' in (await signUp(attempt, async () => ({ isHashed: true })))) hashed += 1;
+    }
+    expect(hashed).toBe(Math.min(GUESSES, 10 * addresses));
+  },
+);
