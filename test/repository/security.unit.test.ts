@@ -5,11 +5,15 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dir, '../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-test('every row of SECURITY.md names tests that exist', () => {
-  const table = read('SECURITY.md').match(/^## Defences$[\s\S]*?^## /m)?.[0] ?? '';
+test.each([
+  ['SECURITY.md', 'Defences', 'security.tsv'],
+  ['docs/guides/provider-sign-in.md', 'What an attacker can do', 'provider_sign_in.tsv'],
+])('every row of %s names tests that exist', (page, heading, tests) => {
+  const table = read(page).match(new RegExp(`^## ${heading}$[\\s\\S]*?^## `, 'm'))?.[0] ?? '';
   const attacks = [...table.matchAll(/^\| (.+?) \| .+ \|$/gm)].map(([, attack]) => attack).slice(1);
-  const rows = read('test/repository/security.tsv').trim().split('\n');
+  const rows = read(`test/repository/${tests}`).trim().split('\n');
   const tested = rows.map((row) => row.split('\t'));
+  expect(attacks.length).toBeGreaterThan(0);
   expect([...new Set(tested.map(([attack]) => attack))]).toEqual(attacks);
   for (const [, path = '', title = ''] of tested)
     expect([path, title, hasTest(path, title)]).toEqual([path, title, true]);
