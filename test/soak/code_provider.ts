@@ -55,7 +55,7 @@ export async function startCodeProvider(db: OpenDatabase, realmId: Uuid, waitMs 
 
   /** A code of the callback: the service seals that of the provider into it. */
   function sealCode(providerCode: string): { readonly code: string; readonly nonce: string } {
-    const place = { realmId, profileId, redirectUri: REDIRECT_URI, state: STATE };
+    const place = { realmId, profileId, issuer, redirectUri: REDIRECT_URI, state: STATE };
     const begun = flow.begin({ ...place, codeChallenge: CODE_CHALLENGE, reportsReplay: false });
     const opened = flow.openState(begun.state, realmId, profileId);
     if (!opened) throw new Error('the state does not open');
