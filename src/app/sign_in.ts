@@ -1,3 +1,4 @@
+import { openSignerKeys } from '../access/keys/signer_keys.ts';
 import type { AuthCache } from '../access/tokens/auth_cache.ts';
 import type { OwnJwts } from '../access/tokens/own_jwts.ts';
 import { openAccountTokens } from '../compat/account_token.ts';
@@ -22,7 +23,7 @@ const SWEEP_EVERY_MS = 60_000;
 
 /** Hashes and checks passwords, and makes account tokens. */
 export function openSignIn(
-  { settings, engine, logKeys, loopBudget, log, clock }: ServiceContext,
+  { settings, engine, keyring, logKeys, loopBudget, log, clock }: ServiceContext,
   { throttled, signedIn }: Pick<UsageTracking, 'throttled' | 'signedIn'>,
 ) {
   const { credentials } = engine;
@@ -47,8 +48,10 @@ export function openSignIn(
 
   const queue = openSignInQueue(clock.monotonic);
   const devices = openDeviceTokens(logKeys, clock);
+  const signerKeys = openSignerKeys(engine.access, keyring, clock);
   const check = openPasswordCheck({
-    ...{ credentials, budgets, compare: checker.check, rehash: rehashLater },
+    ...{ credentials, budgets, rehash: rehashLater },
+    compare: async (request) => checker.check({ ...request, signerKey: await signerKeys.find(request.hash) }),
     ...{ devices, queue },
     decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
   });

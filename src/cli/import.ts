@@ -1,10 +1,12 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { openSignerKeys } from '../access/keys/signer_keys.ts';
 import { DATABASE_SETTINGS, type Settings } from '../app/config/parse.ts';
 import { type OpenDatabase, withDatabase } from '../app/open_database.ts';
 import { Refusal } from '../model/fault.ts';
 import { fileErrorText } from '../model/file_error.ts';
+import { signerKeyId } from '../model/imported_hash.ts';
 import { LIMITS } from '../model/limits.ts';
 import { createAuditEntry } from '../model/log/audit_entry.ts';
 import { VERSION } from '../model/version.ts';
@@ -35,6 +37,7 @@ interface ImportOptions {
   readonly strict?: true;
   readonly dryRun?: true;
   readonly fromLine: number;
+  readonly firebaseConfig?: string;
 }
 
 const STANDARD_INPUT = '-';
@@ -55,6 +58,10 @@ export function addImport(program: Command, context: CliContext): void {
     )
     .option('--upsert', 'update existing records that differ')
     .option('--strict', 'reject lines with members that no record has, instead of ignoring these')
+    .option(
+      '--firebase-config <FILE>',
+      'hash parameters of a Firebase project: its signer key is sealed and stored for hashes that name it',
+    )
     .option('--dry-run', 'report what the import would do, and change nothing')
     .option('--from-line <N>', 'skip the lines before this one', parseWholeNumber(), 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
@@ -121,11 +128,15 @@ async function importInto(
   store: ImportPlan['store'],
   { file, options, signal }: Source,
 ): Promise<ImportReport> {
+  const signerKeys = openSignerKeys(engine.access, keyring, systemClock);
+  const newKey = options.firebaseConfig && readSignerKey(options.firebaseConfig);
+  if (newKey && !options.dryRun) await signerKeys.add(newKey);
   const read = openLineParser({
     clock: systemClock,
     isUpsert: options.upsert === true,
     isStrict: options.strict === true,
     installation: await engine.access.storeId(),
+    signerKeyIds: (await signerKeys.ids()).union(new Set(newKey ? [signerKeyId(newKey)] : [])),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
@@ -141,6 +152,20 @@ async function importInto(
       show(imported + unchanged + replaced + refused),
   });
   return { ...report, isInterrupted: signal.aborted };
+}
+
+/** The signer key in the hash parameters of a Firebase project, as its console shows them or as JSON. Throws Refusal. */
+function readSignerKey(path: string): Uint8Array {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Refusal(`${path} cannot be read: ${fileErrorText(error)}`, { cause: error });
+  }
+  const key = /base64_signer_key"?\s*:\s*"?([A-Za-z0-9+/]+=*)/.exec(text)?.[1];
+  if (key === undefined)
+    throw new Refusal(`${path} has no base64_signer_key: copy the hash parameters from the Firebase console`);
+  return Buffer.from(key, 'base64');
 }
 
 /** Logs the end of an import. Its writes are in the log already, so an unavailable database is no error here. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { accountSettings } from './account_settings.ts';
 import type { Filterable } from './filter/filter.ts';
+import { passwordHash } from './imported_hash.ts';
 import { mappingPrefix } from './mapping_prefix.ts';
 import { password } from './password.ts';
-import { passwordHash } from './password_hash.ts';
 import { annotate, type Resource, reference, resource } from './resource.ts';
 import { email, username } from './text/folding.ts';
 import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';

@@ -311,6 +311,7 @@ test('import can read the example lines of docs/guides/import-and-export.md', ()
     installation: 'here',
     seal: () => new Uint8Array(),
     open: () => '',
+    signerKeyIds: new Set(),
   });
   const types = lines.map((line) => parseLine(Buffer.from(line)).load.write.resource.type);
   expect(types).toEqual(RESOURCES.map(({ type }) => type));

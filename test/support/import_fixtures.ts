@@ -1,3 +1,4 @@
+import { openSignerKeys } from '../../src/access/keys/signer_keys.ts';
 import type { OpenDatabase } from '../../src/app/open_database.ts';
 import { type StoredId, uuidText } from '../../src/model/id.ts';
 import {
@@ -129,6 +130,7 @@ export async function runImportFrom(
     installation: await engine.access.storeId(),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
+    signerKeyIds: await openSignerKeys(engine.access, keyring, systemClock).ids(),
   });
   const report = await importLines(splitLines(chunks), {
     store: engine.records,

@@ -54,6 +54,7 @@ const SELECT_KEYS = {
   all: `${signingKeyTable.select} order by created_at, kid`,
   inUse: `${signingKeyTable.select} where withdrawn_at is null order by created_at, kid`,
 };
+const SECRET_NAMES = 'select name from instance_secret where substr(name, 1, ?) = ?';
 const USES = 'select client_id, at from client_use';
 /** Inserts nothing for a client that was deleted meanwhile. */
 const SAVE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
@@ -135,6 +136,19 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
         if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return { value: 'done', keep: false };
         yield* execute(instanceSecretTable.insert, name, sealed, at);
         return { value: 'done', keep: true };
+      }),
+    /** The names of the secrets that begin with a text. */
+    secretNames: (prefix: string) =>
+      read(function* () {
+        const rows = yield* all<{ readonly name: string }>(SECRET_NAMES, prefix.length, prefix);
+        return rows.map(({ name }) => name);
+      }),
+    /** Adds a secret. A no-op if there is one of that name. */
+    insertSecret: (name: string, sealed: Uint8Array, at: number) =>
+      write<void>('instance', function* () {
+        const isNew = !(yield* first(SECRET, name));
+        if (isNew) yield* execute(instanceSecretTable.insert, name, sealed, at);
+        return { value: undefined, keep: isNew };
       }),
     /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
     storeId: () =>

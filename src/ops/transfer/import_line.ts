@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { signerKeyIdIn } from '../../access/keys/signer_keys.ts';
 import type { SecretLocation } from '../../access/store/sealed.ts';
 import { attempt } from '../../model/attempt.ts';
 import { Fault } from '../../model/fault.ts';
@@ -31,6 +32,8 @@ export interface ImportContext {
   readonly installation: string;
   seal(location: SecretLocation, plain: string): Uint8Array;
   readonly open: OpenSecret;
+  /** The signer keys that hashes of Firebase may name. */
+  readonly signerKeyIds: ReadonlySet<string>;
 }
 
 /** A member that is no e-mail address, and the record that may require one. */
@@ -168,6 +171,7 @@ function parseRecord(format: LineFormat, line: JsonObject, context: ImportContex
     if (value !== undefined) given[name] = value;
   }
   const members = parseMembers(format, given);
+  for (const name of format.dependents.values()) assertKnownSigner(name, members[name], context);
   for (const { name } of format.sealed) {
     const plain = members[name];
     if (plain !== undefined)
@@ -188,6 +192,12 @@ function parseRecord(format: LineFormat, line: JsonObject, context: ImportContex
     revision: context.clock.mintRevision(),
   });
   return { format, key, given, createdAt, updatedAt, record, now };
+}
+
+function assertKnownSigner(name: string, hash: unknown, { signerKeyIds }: ImportContext): void {
+  const id = typeof hash === 'string' ? signerKeyIdIn(hash) : undefined;
+  if (id !== undefined && !signerKeyIds.has(id))
+    throw invalidField(name, 'needs the signer key of its Firebase project: pass --firebase-config');
 }
 
 /** Defaults: created at or before `updated_at`, updated now. */

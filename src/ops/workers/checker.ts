@@ -1,6 +1,12 @@
+import { createCipheriv, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
 import { LIMITS } from '../../model/limits.ts';
 import { normalisedPassword } from '../../model/password.ts';
-import { type CheckRequest, isBcrypt, type PasswordCheck } from '../../model/password_hash.ts';
+import {
+  type CheckRequest,
+  isBcrypt,
+  type PasswordCheck,
+  readDerivedKey,
+} from '../../model/password_hash.ts';
 import { workerCommand } from './command.ts';
 import { openPool } from './pool.ts';
 
@@ -59,13 +65,32 @@ const BCRYPT_BYTES = 72;
  * differ in what they do with a longer password than bcrypt reads: `Bun.password` hashes it first, others cut it. A wrong password
  * costs every comparison.
  */
-export function checkResult({ hash, password, isNormalised }: CheckRequest): PasswordCheck {
+export function checkResult(request: CheckRequest): PasswordCheck {
+  const { hash, password, isNormalised } = request;
   const normalised = normalisedPassword(password);
   const texts = [...new Set(isNormalised ? [normalised] : [password, normalised])].map((text) =>
     Buffer.from(text),
   );
-  if (texts.some((text) => Bun.password.verifySync(text, hash))) return { isRight: true, isCut: false };
+  if (texts.some((text) => isOf(text, request))) return { isRight: true, isCut: false };
   const cut = isBcrypt(hash) ? texts.filter(({ length }) => length > BCRYPT_BYTES) : [];
-  const isRight = cut.some((text) => Bun.password.verifySync(text.subarray(0, BCRYPT_BYTES), hash));
+  const isRight = cut.some((text) => isOf(text.subarray(0, BCRYPT_BYTES), request));
   return { isRight, isCut: isRight };
 }
+
+/** Whether a hash was made from a password. */
+function isOf(password: Uint8Array, { hash, signerKey }: CheckRequest): boolean {
+  const derived = readDerivedKey(hash);
+  if (!derived) return Bun.password.verifySync(password, hash);
+  const { salt, key } = derived;
+  if ('rounds' in derived)
+    return timingSafeEqual(pbkdf2Sync(password, salt, derived.rounds, key.length, derived.digest), key);
+  const { N, r, p, signerKeyId } = derived;
+  const options = { N, r, p, maxmem: SCRYPT_MEMORY_MAX };
+  if (signerKeyId === undefined) return timingSafeEqual(scryptSync(password, salt, key.length, options), key);
+  const cipher = createCipheriv('aes-256-ctr', scryptSync(password, salt, 32, options), Buffer.alloc(16));
+  const encrypted = cipher.update(signerKey ?? '', 'base64');
+  return encrypted.length === key.length && timingSafeEqual(encrypted, key);
+}
+
+/** More than the costliest scrypt hash needs: 128 MiB, and a block of each lane. */
+const SCRYPT_MEMORY_MAX = 2 ** 28;

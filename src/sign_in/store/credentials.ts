@@ -2,11 +2,11 @@ import type { RowMacs } from '../../log/store/row_macs.ts';
 import { type StoredId, type Uuid, uuidText } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { AuditEntry } from '../../model/log/audit_entry.ts';
-import { decoyHash, type HashKind, isCheckable, type MadeHash } from '../../model/password_hash.ts';
+import { type HashKind, hashKind, isCheckable, type MadeHash } from '../../model/password_hash.ts';
 import { passwordProfileInfo } from '../../model/resources.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { haveValues } from '../../sql/tables/records.ts';
-import { all, execute, first, type Long, type Work } from '../../sql/transaction_work.ts';
+import { all, execute, first, type Work } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
 import { type CoveredRow, openPasswordMacs } from './password_macs.ts';
 
@@ -53,14 +53,9 @@ export const credentialTexts = (dialect: Dialect) => ({
   get: `${selectCredential(dialect)} where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
   rehash: `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
   where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
-  /** In one order for all processes, because it decides which unknown name gets which kind. */
-  hashKinds: `select kind, normalised, count(*) as count from (
-     select case when substr(${HASH}, 1, 2) = '$2' then substr(${HASH}, 1, 7)
-         else substr(${HASH}, 1, ${dialect.position}(${HASH}, ',p=') + 4) end as kind,
-       coalesce(password_normalised, 0) as normalised
-     from ${table} where ${haveValues(passwordProfileInfo, OF_PROFILE, dialect)}
-     order by realm_id, password_profile_id, username_key limit ?
-   ) as sample where kind is not null group by kind, normalised order by kind, normalised`,
+  hashKinds: `select ${HASH} as hash, coalesce(password_normalised, 0) as normalised
+  from ${table} where ${haveValues(passwordProfileInfo, OF_PROFILE, dialect)}
+  order by realm_id, password_profile_id, username_key limit ?`,
 });
 
 export interface CredentialRow extends CoveredRow {
@@ -73,10 +68,9 @@ export interface CredentialRow extends CoveredRow {
   readonly credential_version: string | null;
 }
 
-interface HashKindRow {
-  readonly kind: HashKind;
+interface HashRow {
+  readonly hash: string | null;
   readonly normalised: number;
-  readonly count: Long;
 }
 
 export function openCredentialStore(
@@ -129,10 +123,20 @@ export function openCredentialStore(
     /** The kinds of hashes that checks accept, among the first `LIMITS.listRecordsInlineMax` usernames of a profile. */
     hashKinds: (realmId: Uuid, profileId: Uuid) =>
       read(function* (): Work<readonly HashKindCount[]> {
-        const rows = yield* all<HashKindRow>(sql.hashKinds, realmId, profileId, LIMITS.listRecordsInlineMax);
-        return rows
-          .filter(({ kind }) => isCheckable(decoyHash(kind)))
-          .map((row) => ({ kind: row.kind, isNormalised: row.normalised === 1, count: Number(row.count) }));
+        const rows = yield* all<HashRow>(sql.hashKinds, realmId, profileId, LIMITS.listRecordsInlineMax);
+        const checkable = rows.filter(({ hash }) => hash !== null && isCheckable(hash));
+        const groups = Map.groupBy(
+          checkable,
+          ({ hash, normalised }) => `${normalised} ${hashKind(hash as string)}`,
+        );
+        // In one order for all processes, because it decides which unknown name gets which kind.
+        return [...groups]
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([group, { length: count }]) => ({
+            isNormalised: group.startsWith('1'),
+            kind: group.slice(2),
+            count,
+          }));
       }),
   };
 }

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { z } from 'zod';
 import type { Fault } from '../../../src/model/fault.ts';
+import { passwordHash } from '../../../src/model/imported_hash.ts';
 import { LIMITS } from '../../../src/model/limits.ts';
 import {
   normalisedPassword,
@@ -8,7 +9,7 @@ import {
   type PasswordCost,
   password,
 } from '../../../src/model/password.ts';
-import { decoyHash, isCheckable, newHashKind, passwordHash } from '../../../src/model/password_hash.ts';
+import { decoyHash, isCheckable, newHashKind } from '../../../src/model/password_hash.ts';
 import { type Hasher, openHasher } from '../../../src/ops/workers/hasher.ts';
 import { doWithRetry } from '../../support/retry.ts';
 import { outcomesOfFullQueue } from './full_queue.ts';

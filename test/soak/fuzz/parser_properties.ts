@@ -161,6 +161,7 @@ const readLine = openLineParser({
   installation: 'here',
   seal: () => new Uint8Array(),
   open: () => '',
+  signerKeyIds: new Set(),
 });
 
 const etagOf = ({ revision }: { readonly revision: Revision }) => `"${revision}-AAAAAAAA"`;
