@@ -25,7 +25,7 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const CEILINGS: Readonly<
   Record<string, Readonly<Record<'GET by ID' | 'POST' | 'PUT', readonly [number, number]>>>
 > = {
-  sqlite: { 'GET by ID': [54, 21], POST: [198, 56], PUT: [196, 53] },
+  sqlite: { 'GET by ID': [54, 21], POST: [197, 55], PUT: [195, 52] },
   postgres: { 'GET by ID': [76, 25], POST: [229, 59], PUT: [232, 57] },
 };
 
