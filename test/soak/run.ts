@@ -70,6 +70,7 @@ const CHECKS: readonly Check[] = [
     needs: ['npm', 'python3', 'go', 'java', 'mvn'],
     minutesMax: 30,
   },
+  { name: 'provider_clients', arguments: [], needs: ['go'], minutesMax: 15 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 60 },
   { name: 'metrics_cost', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
