@@ -105,23 +105,23 @@ test('the commands that init of the binary prints run that file from any folder'
   expect(record.username).toBe('jane@example.com');
 });
 
-describe('init of the binary prints commands with the path that the operator used', () => {
+describe('init of the binary prints commands with the path of its file', () => {
   const commandsOf = async (command: string, environment: Environment = {}) => {
     const { stdout } = await runCommand([command, 'init', '--database', newDatabase()], environment);
     return stdout.match(/^.*(?= serve --database)/m)?.[0];
   };
   const newDatabase = () => `sqlite:${join(freshFolder(), 'new.db')}`;
 
-  test('through a symbolic link, relative to the working folder', async () => {
+  test('started through a symbolic link, relative to the working folder', async () => {
     const link = join(freshFolder(), 'identity');
     symlinkSync(binary, link);
-    expect(await commandsOf(relative(process.cwd(), link))).toBe(link);
+    expect(await commandsOf(relative(process.cwd(), link))).toBe(binary);
   });
 
   test('found by the PATH', async () => {
     const folder = freshFolder();
     symlinkSync(binary, join(folder, 'links'));
-    expect(await commandsOf('links', { PATH: `${folder}:${process.env.PATH}` })).toBe(join(folder, 'links'));
+    expect(await commandsOf('links', { PATH: `${folder}:${process.env.PATH}` })).toBe(binary);
   });
 
   test('next to another authrealm in the PATH', async () => {
