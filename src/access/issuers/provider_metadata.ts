@@ -23,7 +23,8 @@ type MetadataResult = ProviderMetadata | FetchFailure | 'metadata_unusable';
 
 /**
  * Reads the discovery document on first use, and again when it is older than `issuerKeysFreshMs`; after a
- * failure at the earliest `issuerKeysPauseMs` later. `unreachable` while too many requests wait, or one for too long.
+ * failure at the earliest `issuerKeysPauseMs` later. While too many requests wait, or one for too
+ * long, a document of up to `issuerKeysAgeMsMax` is used; without one it is `unreachable`.
  */
 export function openProviderMetadata(
   issuer: string,
@@ -46,7 +47,8 @@ export function openProviderMetadata(
   return {
     async metadata(): Promise<MetadataResult> {
       if (isDue()) await reads.wait();
-      return isDue() ? 'unreachable' : read;
+      const isRecent = typeof read === 'object' && clock.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
+      return isRecent || !isDue() ? read : 'unreachable';
     },
     /** The URL of the key set, even in a document without what sign-in needs. */
     async discover() {
