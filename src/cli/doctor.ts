@@ -89,7 +89,7 @@ async function* runChecks(
         const realm = uuidText(of.realm);
         if (isInsecure && issuers > 0 && redirect_uris !== '[]') note({ says: INSECURE_SIGN_IN, realm });
         if (policy === 'api_only' && issuers > 1)
-          note({ says: `each of ${issuers} issuers can claim the e-mail address of any user`, realm });
+          note({ says: `each of ${issuers} issuers ${CLAIMS_USERS}`, realm });
         if (signups !== null) fact(`${signups} sign-ups in the last hour in realm ${realm}`);
       }
     },
@@ -97,8 +97,11 @@ async function* runChecks(
   await close();
 }
 
+const CLAIMS_USERS =
+  'can claim any user whose e-mail address is vouched for: delete profiles whose provider does not verify addresses, or set ' +
+  'duplicate_email_policy to allowed';
 const INSECURE_SIGN_IN =
-  'nobody can sign in through a provider, because --base-url is http and not on this machine: pass an https URL';
+  'if this is the account realm, its login URLs lead nowhere, because --base-url is http and not on this machine: pass an https URL';
 
 /** Sizes and modes of the database files and of the files that settings name, and whether the certificate can be used. */
 function checkFiles(settings: Settings, reporter: CheckReporter): void {

@@ -126,6 +126,6 @@ function guardRule(guard: Guard): string {
     case 'unreferenced':
       return `cannot change while records with another ${guard.member} refer to this one`;
     case 'unchanged':
-      return `must be stated together with another ${guard.member}, whose provider receives it`;
+      return `must be sent as well, because ${guard.member} changes: the stored one is for the earlier provider`;
   }
 }

@@ -21,7 +21,7 @@ async function signInReport(baseUrl: string) {
   const { healthy, report } = await runDoctorOn(service.database, { AUTHREALM_BASE_URL: baseUrl });
   expect(healthy).toBe(true);
   const { facts, notes } = report('sign-in');
-  return { facts, notes: notes.map(({ says, realm: named }) => [says.split(',')[0], named]) };
+  return { facts, notes: notes.map(({ says, realm: named }) => [says.split(/,? because|:/)[0], named]) };
 }
 
 async function change(path: string, members: object): Promise<void> {
@@ -70,7 +70,7 @@ test('doctor notes a realm of policy api_only whose profiles have several issuer
   await createOidcProfile(service.db, buyers, 'https://other.example');
   expect((await signInReport('https://id.example')).notes).toEqual([]);
   await createOidcProfile(service.db, accounts, 'https://other.example');
-  const note = ['each of 2 issuers can claim the e-mail address of any user', accounts];
+  const note = ['each of 2 issuers can claim any user whose e-mail address is vouched for', accounts];
   expect((await signInReport('https://id.example')).notes).toEqual([note]);
   await setRealm(accounts, { duplicate_email_policy: 'allowed' });
   expect((await signInReport('https://id.example')).notes).toEqual([]);
@@ -81,7 +81,7 @@ test('doctor notes a base URL of http that is not on this machine, where a realm
   await createRealmWith();
   for (const baseUrl of ['https://id.example', 'http://127.0.0.1:8080', 'http://localhost:8080'])
     expect((await signInReport(baseUrl)).notes).toEqual([]);
-  const note = ['nobody can sign in through a provider', shop];
+  const note = ['if this is the account realm, its login URLs lead nowhere', shop];
   expect((await signInReport('http://id.example')).notes).toEqual([note]);
 });
 

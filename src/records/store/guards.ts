@@ -7,7 +7,9 @@ import { firstUnexpected, type SqlValue, type Work } from '../../sql/transaction
 import type { Statements } from './statements.ts';
 
 /** A guard that is checked before its write. */
-type GuardBefore = Extract<Guard, { readonly input: string }>;
+type GuardBefore = Extract<Guard, { readonly kind: 'unreferenced' | 'unchanged' }>;
+const isBefore = (guard: Guard): guard is GuardBefore =>
+  guard.kind === 'unreferenced' || guard.kind === 'unchanged';
 
 /** Checks the guards of writes. */
 export function openGuards(of: (resource: Resource) => Statements, dialect: Dialect) {
@@ -23,7 +25,7 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
 
   const textOf = (resource: Resource, guard: Guard): string =>
     texts.getOrInsertComputed(`${resource.name} ${JSON.stringify(guard)}`, () =>
-      'input' in guard ? textBefore(resource, guard) : textAfter(resource, guard),
+      isBefore(guard) ? textBefore(resource, guard) : textAfter(resource, guard),
     );
 
   function textBefore(resource: Resource, { kind, member }: GuardBefore): string {
@@ -55,7 +57,7 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
     /** The first guard that the record violates before the write, by itself or because of records that refer to it. */
     *violatedBefore(write: PatchWrite, guards: readonly Guard[]): Work<Guard | undefined> {
       for (const guard of guards) {
-        if (!('input' in guard) || !(guard.member in write.patch.members)) continue;
+        if (!isBefore(guard) || !(guard.member in write.patch.members)) continue;
         const values = valuesBefore(write, guard);
         if (yield* firstUnexpected(textOf(write.resource, guard), ...write.key, ...values)) return guard;
       }
@@ -67,7 +69,7 @@ export function openGuards(of: (resource: Resource) => Statements, dialect: Dial
       guards: readonly Guard[],
     ): Work<Guard | undefined> {
       for (const guard of guards) {
-        if ('input' in guard) continue;
+        if (isBefore(guard)) continue;
         const values = guard.kind === 'unless' ? [guard.condition.equals] : [];
         if (yield* firstUnexpected(textOf(resource, guard), ...key, ...values)) return guard;
       }

@@ -108,7 +108,7 @@ describe('--offline', async () => {
     const moved = { discovery_url: `https://sso.example.com${WELL_KNOWN}` };
     expect(await refusal(put(profiles, id, moved))).toEqual([
       422,
-      'data.client_secret: must be stated together with another discovery_url, whose provider receives it',
+      'data.client_secret: must be sent as well, because discovery_url changes: the stored one is for the earlier provider',
     ]);
     expect(await issuerAfter({ ...moved, client_secret: 'of the other' })).toBe('https://sso.example.com');
     expect((await put(profiles, '00000000-0000-4000-8000-000000000000', { issuer: TENANT })).status).toBe(

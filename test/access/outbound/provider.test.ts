@@ -172,7 +172,8 @@ testInProcess(
 
 const { type } = profiles.resource;
 const urlBelow = (where: string) => `${root}${where}${WELL_KNOWN}`;
-const STATED = 'must be stated together with another discovery_url, whose provider receives it';
+const STATED =
+  'must be sent as well, because discovery_url changes: the stored one is for the earlier provider';
 
 test('a PUT of another discovery URL is 422 without the client secret, and changes nothing', async () => {
   const data = { discovery_url: urlBelow('') };
