@@ -106,7 +106,11 @@ async function register(request, response) {
     startSession(request, response, { by: `as ${username}`, userId: created.userId }, deviceCookie(created));
   } catch (error) {
     const details = error.errors?.map(({ title, detail = title }) => detail).join(' ');
-    const notes = { 400: details, 403: 'Registration is closed.', 422: 'This username is taken.' };
+    const notes = {
+      400: details,
+      403: 'Registration is closed.',
+      422: details?.includes('unique') ? 'This username is taken.' : details,
+    };
     if (!notes[error.status]) throw error;
     send(response, error.status, registerForm(notes[error.status], { username, name, email }));
   }
@@ -129,8 +133,16 @@ async function askProvider(url, options) {
   return answer.json();
 }
 
+let document;
+function readDocument() {
+  document ??= askProvider(env.PROVIDER_DISCOVERY_URL);
+  const forget = () => (document = undefined);
+  document.then(() => setTimeout(forget, 300_000).unref(), forget);
+  return document;
+}
+
 async function beginAtProvider(request, response) {
-  const { authorization_endpoint: endpoint } = await askProvider(env.PROVIDER_DISCOVERY_URL);
+  const { authorization_endpoint: endpoint } = await readDocument();
   const id = randomBytes(32).toString('base64url');
   const { state, nonce, code_verifier } = flowOf(request, id);
   const code_challenge = createHash('sha256').update(code_verifier).digest('base64url');
@@ -158,7 +170,7 @@ async function returnFromProvider(request, response, query) {
   const { state, nonce, code_verifier } = flowOf(request, id);
   const refuse = (note) => send(response, 400, front(request, note), { 'Set-Cookie': forgetFlow });
   if (!id || !code || query.get('state') !== state) return refuse('Not signed in. Try again.');
-  const { token_endpoint: endpoint } = await askProvider(env.PROVIDER_DISCOVERY_URL);
+  const { token_endpoint: endpoint } = await readDocument();
   const credentials = [env.PROVIDER_CLIENT_ID, env.PROVIDER_CLIENT_SECRET].map(encodeURIComponent).join(':');
   const headers = { Authorization: `Basic ${btoa(credentials)}` };
   const body = new URLSearchParams({ grant_type: 'authorization_code', code, redirect_uri, code_verifier });
