@@ -51,7 +51,7 @@ export function openSignIn(
   const signerKeys = openSignerKeys(engine.access, keyring, clock);
   const check = openPasswordCheck({
     ...{ credentials, budgets, rehash: rehashLater },
-    compare: async (request) => checker.check({ ...request, signerKey: await signerKeys.find(request.hash) }),
+    ...{ findSignerKey: signerKeys.find, compare: checker.check },
     ...{ devices, queue },
     decoys: openDecoys({ credentials, keys: logKeys, cost, clock }),
   });

@@ -66,9 +66,9 @@ export async function signUp(
   const attempt = openAttempt(call, realmId, signIn.countSignIn.bind(null, 'self_signup'), deps);
   const { clientId } = call.principal as Principal;
   const signInName = { realmId, profileId, usernameKey: foldedKey(signup.username) };
-  const name = { ...signInName, clientId, address: call.endUserAddress, device: undefined };
+  const signUpAttempt = { ...signInName, clientId, address: call.endUserAddress, device: undefined };
   const create = () => createUser(call, { realmId, profileId }, signup, deps);
-  const credential = await attempt.run(signIn.signUp(name, create));
+  const credential = await attempt.run(signIn.signUp(signUpAttempt, create));
   if ('retryAfterS' in credential) return attempt.throttledReply(credential);
   attempt.count('created');
   await logSignIn(call, { realmId, ...credential }, deps);

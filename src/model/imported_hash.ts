@@ -1,18 +1,17 @@
 import { z } from 'zod';
-import { isCheckable, unpadded } from './password_hash.ts';
+import { CHECKABLE_HASHES, isCheckable, unpadded } from './password_hash.ts';
 
 /**
- * A password hash as another program exports it; the result is the stored spelling (`isCheckable`). Read are argon2 and bcrypt with
+ * A password hash as another program exports it; the result is the stored spelling (`isCheckable`). Reads argon2 and bcrypt with
  * the prefixes of Spring, Dovecot and Django, and PBKDF2 and scrypt as these, Auth0, Kratos and passlib write them
  * (docs/guides/import-and-export.md#hashes-of-passwords).
  */
 export function passwordHash() {
-  return z.string().overwrite(storedSpelling).refine(isCheckable, { error: RULE });
+  return z
+    .string()
+    .overwrite(storedSpelling)
+    .refine(isCheckable, { error: `must be ${CHECKABLE_HASHES}` });
 }
-
-const RULE =
-  'must be argon2i or argon2id (v=19, m at most 262144, m times t at most 524288, p at most 8), bcrypt (cost 4 to 12), PBKDF2 ' +
-  '(SHA-1 or SHA-256 with at most 1500000 rounds, SHA-512 with 600000) or scrypt (N times r times p at most 1048576)';
 
 const BASE64 = '([A-Za-z0-9+/.]+)=*';
 const pattern = (...parts: readonly string[]) => new RegExp(`^${parts.join('\\$')}$`);
@@ -125,5 +124,5 @@ function scrypt(
 
 const joined = (salt: string, separator: string) => Buffer.concat([bytes(salt), bytes(separator)]);
 
-/** What hashes name the signer key of a Firebase project by: 64 of the 256 bits of its digest. */
+/** The ID by which a hash names the signer key of its Firebase project: 64 of the 256 bits of its digest. */
 export const signerKeyId = (key: Uint8Array): string => Bun.SHA256.hash(key, 'hex').slice(0, 16);

@@ -34,6 +34,12 @@ const SCRYPT = new RegExp(
   `^\\$scrypt\\$ln=([1-9]\\d?),r=([1-9]\\d{0,2}),p=([1-9]\\d{0,2})(?:,k=([0-9a-f]{16}))?\\$${BASE64}\\$${BASE64}$`,
 );
 
+/** What `isCheckable` accepts. */
+export const CHECKABLE_HASHES =
+  `argon2i or argon2id (v=19, m at most ${ARGON2_MEMORY_KIB_MAX}, m times t at most ${KIB_HASHED_MAX}, ` +
+  `p at most ${ARGON2_LANES_MAX}), bcrypt (cost ${BCRYPT_COST_MIN} to ${BCRYPT_COST_MAX}), PBKDF2 (rounds times blocks of the key at ` +
+  `most ${PBKDF2_ROUNDS_MAX}, of SHA-512 ${PBKDF2_SHA512_ROUNDS_MAX}) or scrypt (N times r times p at most ${SCRYPT_BLOCKS_MAX})`;
+
 /** Whether passwords may be checked with a stored hash: other ones count as none. */
 export function isCheckable(hash: string): boolean {
   return isArgon2(hash) || isBcrypt(hash) || readDerivedKey(hash) !== undefined;
@@ -116,7 +122,9 @@ function readScrypt(hash: string): ScryptKey | undefined {
   const [salt, key] = [base64Bytes(texts[0], SALT_BYTES), base64Bytes(texts[1], KEY_BYTES)];
   if (!salt || !key) return undefined;
   const read = { N: 2 ** Number(log2N), r: Number(r), p: Number(p), signerKeyId, salt, key };
-  return read.N * read.r * read.p <= SCRYPT_BLOCKS_MAX ? read : undefined;
+  // N is less than 2 to the power of 16 r (RFC 7914, 6).
+  const isDefined = Number(log2N) < 16 * read.r;
+  return isDefined && read.N * read.r * read.p <= SCRYPT_BLOCKS_MAX ? read : undefined;
 }
 
 /** Whether a new hash with this cost would be better: the hash is not argon2id, or fills less memory in all its passes. */

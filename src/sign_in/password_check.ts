@@ -36,6 +36,8 @@ export interface PasswordCheckDeps {
   readonly budgets: Pick<SignInBudgets, 'admit' | 'countWrong'>;
   readonly queue: Pick<SignInQueue, 'run'>;
   readonly decoys: Decoys;
+  /** The signer key that a hash of Firebase names. */
+  readonly findSignerKey: (hash: string) => Promise<string | undefined>;
   readonly compare: (request: CheckRequest) => Promise<PasswordCheck>;
   /** Called with a right password, which is not waited for. */
   readonly rehash: (checked: CheckedPassword) => void;
@@ -68,7 +70,8 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
     if ('retryAfterS' in attempt) return { kind: 'throttled', ...attempt };
     const { hash, isNormalised = false } = credential ?? {};
     const compared = hash === undefined ? decoy : { hash, isNormalised };
-    const check = await deps.compare({ ...compared, password }).catch(async (error) => {
+    const signerKey = await deps.findSignerKey(compared.hash);
+    const check = await deps.compare({ ...compared, password, signerKey }).catch(async (error) => {
       // A wrong password takes longest, so that a check which ends too late tells that it is wrong.
       if (mayHaveBegun(error)) await budgets.countWrong(attempt);
       throw error;

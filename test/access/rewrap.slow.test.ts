@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { openKeyring, purposeOf } from '../../src/access/keys/keyring.ts';
 import { parseMasterKey } from '../../src/access/keys/master_key.ts';
 import { changeMasterKey } from '../../src/access/keys/rewrap.ts';
+import { openSignerKeys } from '../../src/access/keys/signer_keys.ts';
 import { rotateSigningKey } from '../../src/access/keys/signing.ts';
 import type { SealedStore } from '../../src/access/store/sealed.ts';
 import { readSettings, type Settings } from '../../src/app/config/parse.ts';
@@ -200,6 +201,8 @@ describe('keys rewrap', () => {
     const stale = await openDatabase(database.settings(), systemClock);
     await rewrap(settingsOf(changeOf(database).both), systemClock);
     await expect(insertSecret(stale, realm)).rejects.toThrow('unavailable');
+    const signerKeys = openSignerKeys(stale.engine.access, stale.keyring, systemClock);
+    await expect(signerKeys.add(Buffer.from('a signer key'))).rejects.toThrow('unavailable');
     const rotated = rotateSigningKey(stale.engine.access, stale.keyring, systemClock);
     await expect(rotated).rejects.toMatchObject({
       cause: {

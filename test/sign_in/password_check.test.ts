@@ -29,6 +29,7 @@ function openCheck(deps: Partial<PasswordCheckDeps>) {
     ...{ credentials, budgets, queue, rehash: () => undefined },
     devices: openDeviceTokens(KEYS, systemClock),
     decoys: openDecoys({ credentials, keys: KEYS, cost: COST, clock }),
+    findSignerKey: async () => undefined,
     compare: async () => ({ isRight: false, isCut: false }),
     ...deps,
   });

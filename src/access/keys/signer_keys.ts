@@ -1,3 +1,5 @@
+import { attempt } from '../../model/attempt.ts';
+import { Fault } from '../../model/fault.ts';
 import { type Clock, NIL_UUID } from '../../model/id.ts';
 import { signerKeyId } from '../../model/imported_hash.ts';
 import { readDerivedKey } from '../../model/password_hash.ts';
@@ -6,7 +8,7 @@ import type { SecretLocation } from '../store/sealed.ts';
 import type { Keyring } from './keyring.ts';
 
 const PREFIX = 'firebase ';
-const place = (id: string): SecretLocation => ({
+const locationOf = (id: string): SecretLocation => ({
   ...{ table: 'instance_secret', column: 'sealed', realm: NIL_UUID },
   id: `${PREFIX}${id}`,
 });
@@ -19,19 +21,25 @@ export function openSignerKeys(
 ) {
   return {
     async add(key: Uint8Array): Promise<void> {
-      const location = place(signerKeyId(key));
+      const location = locationOf(signerKeyId(key));
       const sealed = keyring.seal('instance-secret', location, Buffer.from(key).toString('base64'), 'base64');
       await store.insertSecret(location.id, sealed, clock.now());
     },
     ids: async (): Promise<ReadonlySet<string>> =>
       new Set((await store.secretNames(PREFIX)).map((name) => name.slice(PREFIX.length))),
-    /** The key that a hash names, in base64; undefined if it names none, or one that is not stored. */
+    /**
+     * The key that a hash names, in base64; undefined if it names none, or one that is not stored. Rejects with Fault `unavailable` if the
+     * master key does not open it.
+     */
     async find(hash: string): Promise<string | undefined> {
       const id = signerKeyIdIn(hash);
       if (id === undefined) return undefined;
-      const location = place(id);
+      const location = locationOf(id);
       const sealed = await store.secret(location.id);
-      return sealed && keyring.open('instance-secret', location, sealed, 'base64');
+      if (!sealed) return undefined;
+      const key = attempt(() => keyring.open('instance-secret', location, sealed, 'base64'));
+      if (key === undefined) throw new Fault('unavailable', [], new Error('a signer key does not open'));
+      return key;
     },
   };
 }

@@ -143,10 +143,11 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
         const rows = yield* all<{ readonly name: string }>(SECRET_NAMES, prefix.length, prefix);
         return rows.map(({ name }) => name);
       }),
-    /** Adds a secret. A no-op if there is one of that name. */
+    /** Adds a secret. A no-op if there is one of that name. Rejects with Fault `unavailable` if its key is no longer in use. */
     insertSecret: (name: string, sealed: Uint8Array, at: number) =>
       write<void>('instance', function* () {
         const isNew = !(yield* first(SECRET, name));
+        if (isNew) yield* assertKeyIsKnown(sealed);
         if (isNew) yield* execute(instanceSecretTable.insert, name, sealed, at);
         return { value: undefined, keep: isNew };
       }),

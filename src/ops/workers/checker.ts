@@ -71,14 +71,14 @@ export function checkResult(request: CheckRequest): PasswordCheck {
   const texts = [...new Set(isNormalised ? [normalised] : [password, normalised])].map((text) =>
     Buffer.from(text),
   );
-  if (texts.some((text) => isOf(text, request))) return { isRight: true, isCut: false };
+  if (texts.some((text) => matches(text, request))) return { isRight: true, isCut: false };
   const cut = isBcrypt(hash) ? texts.filter(({ length }) => length > BCRYPT_BYTES) : [];
-  const isRight = cut.some((text) => isOf(text.subarray(0, BCRYPT_BYTES), request));
+  const isRight = cut.some((text) => matches(text.subarray(0, BCRYPT_BYTES), request));
   return { isRight, isCut: isRight };
 }
 
 /** Whether a hash was made from a password. */
-function isOf(password: Uint8Array, { hash, signerKey }: CheckRequest): boolean {
+function matches(password: Uint8Array, { hash, signerKey }: CheckRequest): boolean {
   const derived = readDerivedKey(hash);
   if (!derived) return Bun.password.verifySync(password, hash);
   const { salt, key } = derived;

@@ -3,7 +3,7 @@ import { openSignerKeys } from '../../../src/access/keys/signer_keys.ts';
 import { passwordHash } from '../../../src/model/imported_hash.ts';
 import { realm } from '../../../src/model/resources.ts';
 import { systemClock } from '../../../src/ops/process/clock.ts';
-import { runImport } from '../../support/import_fixtures.ts';
+import { realmLines, runImport } from '../../support/import_fixtures.ts';
 import { insertRecord, realmMembers, startService } from '../../support/service.ts';
 import { createPassword, END_USER, signInTokenOf } from '../../support/sign_in.ts';
 
@@ -28,15 +28,9 @@ const SPELLINGS = [
 ];
 const STORED = passwordHash().parse(SPELLINGS[0]);
 
-async function isVerified(hash: string, password: string): Promise<unknown> {
-  const { profile, username } = await createPassword(db, REALM, { hash });
-  const path = `/v2/authentication-realms/${REALM}/password-profiles/${profile}/check`;
-  const answer = await service.post(
-    path,
-    token,
-    { data: { type: 'password_check', username, password } },
-    END_USER,
-  );
+async function isVerified(place: readonly [realm: string, profile: string], typed: object): Promise<unknown> {
+  const path = `/v2/authentication-realms/${place[0]}/password-profiles/${place[1]}/check`;
+  const answer = await service.post(path, token, { data: { type: 'password_check', ...typed } }, END_USER);
   expect(answer.status).toBe(200);
   return ((await answer.json()) as { data: { verified: unknown } }).data.verified;
 }
@@ -46,29 +40,32 @@ test.each(SPELLINGS)('the stored spelling of %s has no signer key', (spelling) =
   expect(STORED).toStartWith('$scrypt$ln=14,r=8,p=1,k=204e621d2264a1a1$42xEC+ixf3L2lwc$');
 });
 
-test('a password is checked with a hash of Firebase once the signer key is stored, and its line is imported then', async () => {
-  const { profile } = await createPassword(db, REALM);
-  const line = JSON.stringify({
-    ...{ type: 'user_authentication_password_profile_info', id: systemClock.mintId(), realm_id: REALM },
-    ...{ user_authentication_info_id: systemClock.mintId(), password_profile_id: profile },
-    ...{ username: 'firebase@example.com', password_hash: SPELLINGS[0] },
-  });
-  expect((await runImport(db, [line])).refusals).toEqual([
-    'line 1: password_hash needs the signer key of its Firebase project: pass --firebase-config',
+test('a hash of Firebase is refused until its signer key is stored, and then imported and checked', async () => {
+  const { lines, ids } = realmLines();
+  const { username } = lines.name;
+  const source = [lines.realm, lines.passwords, lines.user, { ...lines.name, password_hash: SPELLINGS[1] }];
+  const refused = await runImport(db, source);
+  expect([refused.counts.imported, refused.refusals]).toEqual([
+    3,
+    ['line 4: password_hash needs the signer key of its Firebase project: pass --firebase-config'],
   ]);
-  expect(await isVerified(STORED, FIREBASE.password)).toBe(false);
   const signerKeys = openSignerKeys(db.engine.access, db.keyring, systemClock);
   for (let twice = 0; twice < 2; twice += 1) await signerKeys.add(Buffer.from(FIREBASE.signerKey, 'base64'));
-  expect(await isVerified(STORED, FIREBASE.password)).toBe(true);
-  expect(await isVerified(STORED, 'user2password')).toBe(false);
-  // Its user is missing, which is the next thing to be looked at.
-  expect((await runImport(db, [line])).refusals).not.toEqual([expect.stringContaining('signer key')]);
+  expect((await runImport(db, source)).counts).toMatchObject({ imported: 1, unchanged: 3, refused: 0 });
+  const profile = [ids.realm, ids.passwords] as const;
+  expect(await isVerified(profile, { username, password: 'user2password' })).toBe(false);
+  expect(await isVerified(profile, { username, password: FIREBASE.password })).toBe(true);
 });
 
-test('a password is checked with a hash of Django over the API, and a wrong one is wrong', async () => {
-  const hash = passwordHash().parse(
-    'pbkdf2_sha256$1000$seasalt0123456789abcde$vOPse1Ih7LX2xChTias8oqCn3tPiZwR5MnF1G77jGVM=',
-  );
-  expect(await isVerified(hash, 'correct horse battery staple')).toBe(true);
-  expect(await isVerified(hash, 'correct horse battery stapler')).toBe(false);
+test('a password is checked with a hash of Firebase or Django over the API, without the signer key as a wrong one', async () => {
+  const django = 'pbkdf2_sha256$1000$seasalt0123456789abcde$vOPse1Ih7LX2xChTias8oqCn3tPiZwR5MnF1G77jGVM=';
+  for (const [hash, password, isRight] of [
+    [passwordHash().parse(django), 'correct horse battery staple', true],
+    [passwordHash().parse(django), 'correct horse battery stapler', false],
+    [STORED, FIREBASE.password, true],
+    [STORED.replace('k=204e', 'k=204f'), FIREBASE.password, false],
+  ] as const) {
+    const { profile, username } = await createPassword(db, REALM, { hash });
+    expect(await isVerified([REALM, profile], { username, password })).toBe(isRight);
+  }
 });

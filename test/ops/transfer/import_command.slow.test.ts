@@ -50,6 +50,52 @@ describe('authrealm import', () => {
     });
   });
 
+  test('import --firebase-config seals the signer key, which no export has, and a dry run stores none', async () => {
+    const { lines } = realmLines();
+    const database = await freshDatabase();
+    const [signerKey, rest] = [
+      'c2lnbmVyIGtleSBvZiB0aGUgcHJvamVjdA==',
+      'c2FsdHNhbHQ=$aGFzaGhhc2hoYXNoaGFzaA==$Bw==',
+    ];
+    const password_hash = `$firescrypt$ln=14,r=8,p=1$${rest}$${signerKey}`;
+    const source = file('firebase.ndjson', [
+      lines.realm,
+      lines.passwords,
+      lines.user,
+      { ...lines.name, password_hash },
+    ]);
+    const ofConsole = join(folder, 'hash_config.txt');
+    writeFileSync(
+      ofConsole,
+      `hash_config {\n  algorithm: SCRYPT,\n  base64_signer_key: ${signerKey},\n  rounds: 8,\n}\n`,
+    );
+    const asJson = join(folder, 'hash_config.json');
+    writeFileSync(asJson, JSON.stringify({ base64_signer_key: signerKey, rounds: 8 }));
+    const stored = () =>
+      database.query<{ name: string }>("select name from instance_secret where name like 'firebase%'");
+
+    const dry = await run('', source, '--dry-run', '--firebase-config', asJson, ...database.args);
+    expect([dry.code, dry.stdout]).toEqual([0, expect.stringContaining('imported 4')]);
+    expect(await stored()).toEqual([]);
+    expect((await run('', source, ...database.args)).stderr).toContain(
+      'line 4: password_hash needs the signer key',
+    );
+    const imported = await run('', source, '--firebase-config', ofConsole, ...database.args);
+    expect([imported.code, imported.stderr]).toEqual([0, '']);
+    expect(await stored()).toHaveLength(1);
+    const exported = join(folder, 'exported.ndjson');
+    expect((await runAuthrealm(['export', '--with-secrets', exported, ...database.args])).code).toBe(0);
+    const text = readFileSync(exported, 'utf8');
+    expect(text).toMatch(/\$scrypt\$ln=14,r=8,p=1,k=[0-9a-f]{16}\$/);
+    expect(text).not.toContain(signerKey.slice(0, 20));
+
+    writeFileSync(ofConsole, 'hash_config {}');
+    for (const path of [ofConsole, join(folder, 'missing.txt')]) {
+      const refused = await run('', source, '--firebase-config', path, ...database.args);
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(path)]);
+    }
+  });
+
   test('import prints which members it ignored, and refuses them with --strict', async () => {
     const { lines } = realmLines();
     const { args } = await freshDatabase();

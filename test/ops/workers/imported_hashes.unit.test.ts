@@ -32,6 +32,8 @@ const HASHES = {
     '{scrypt@SpringSecurity_v5_8}$100801$IUmMiXufiIEpfLL7e2agdg==$zKISxVbzjmW6tI5aRMWAi2Kp4wjb8VOu5jJoJzEIezY=',
   'argon2 of Spring':
     '{argon2@SpringSecurity_v5_8}$argon2id$v=19$m=256,t=1,p=1$4KohgclyRG9q7zwFdb+Vsg$NAMMxdis8KTnpw2NQtLejfHhIJ810ipQrk43geaSBU8',
+  'argon2 of Dovecot':
+    '{ARGON2ID}$argon2id$v=19$m=65536,t=3,p=1$zO7z9ikwoC/fqwoIf60ddw$jJn8ljvD94K7rJK9u4+uT0iUzqItNQBQIySugnTtWcA',
   'PBKDF2 of Dovecot': '{PBKDF2}$1$Obfy9P.fCjldq5TH$5000$bf04e906cfb2f7ab7ce24ead3f8362ee3dd0bdc2',
   'bcrypt of Dovecot': '{BLF-CRYPT}$2y$05$F4FoXN1a1uspy91luFRHYeHAa7Cy8eAT1UuCfklM4Xq9vwo1Fs8jC',
 };
@@ -79,7 +81,7 @@ test('parameters of argon2 in another order and padded base64 are the same hash'
   expect(passwordHash().parse(spelled)).toBe(hash);
 });
 
-test('a parameter list with the length of the key and the same with N for its logarithm are read as of Auth0 and Kratos', () => {
+test('a PBKDF2 hash with the length of its key, and a scrypt hash with N, get the stored spelling', () => {
   const [, , , salt, key] = HASHES['PBKDF2 of passlib with SHA-256'].replaceAll('.', '+').split('$');
   const stored = `$pbkdf2-sha256$i=1000,l=32$${salt}$${key}`;
   for (const parameters of ['i=1000,l=32', 'l=32,i=1000', 'i=1000'])
@@ -105,6 +107,8 @@ test.each([
   [`$scrypt$ln=17,r=8,p=1$${SALT}$${key(32)}`, true],
   [`$scrypt$ln=17,r=8,p=2$${SALT}$${key(32)}`, false],
   [`$scrypt$ln=63,r=8,p=1$${SALT}$${key(32)}`, false],
+  [`$scrypt$ln=15,r=1,p=1$${SALT}$${key(32)}`, true],
+  [`$scrypt$ln=16,r=1,p=1$${SALT}$${key(32)}`, false],
   [`$scrypt$ln=1000,r=8,p=1$${SALT}$${key(32)}`, false],
   [`$scrypt$ln=14,p=1$${SALT}$${key(32)}`, false],
   [`{pbkdf2}${'0'.repeat(79)}`, false],
