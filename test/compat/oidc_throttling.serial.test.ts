@@ -71,6 +71,20 @@ describe('refused codes', () => {
     await expectThrottled({ headers });
   });
 
+  test('100 codes of a network are 503 while the token endpoint fails, and one more is 429 without a request', async () => {
+    const headers = from('192.0.2.50');
+    const before = exchanges();
+    provider.routes.set('/token', calls.answerWith(500, {}));
+    try {
+      expect(await sendRefused(100, () => ({ headers }))).toEqual(manyOf(503, 100));
+      expect(exchanges() - before).toBe(100);
+      await expectThrottled({ headers });
+    } finally {
+      provider.routes.set('/token', calls.redeem);
+    }
+    expect((await send(await authorize(), { headers: from('192.0.2.51') })).status).toBe(201);
+  });
+
   test('that do not open, and refused identities, count for nothing', async () => {
     const headers = from('192.0.2.40');
     const token = await signInTokenOf(service, { scope: 'sign-in' });
