@@ -76,22 +76,6 @@ describe('a callback', () => {
     expect(await outcomeOf(answer)).toMatchObject({ to: REDIRECT_URI, state: STATE });
   });
 
-  test('a browser that begins 40 sign-ins has at most 16 cookies, and completes the last', async () => {
-    const jar = new Map<string, string>();
-    let state = '';
-    for (let count = 0; count < 40; count += 1) {
-      const begun = await begin();
-      state = begun.state;
-      jar.set(begun.cookie.split('=')[0] ?? '', begun.cookie);
-    }
-    expect(jar.size).toBeLessThanOrEqual(16);
-    const cookie = ['theme=dark', ...jar.values()].join('; ');
-    expect(cookie.length).toBeLessThan(1_024);
-    expect(await outcomeOf(await callback({ state, code: CODE }, cookie))).toMatchObject({
-      to: REDIRECT_URI,
-    });
-  });
-
   test('HEAD is answered as GET, methods without a handler are 405', async () => {
     const { state, cookie } = await begin();
     const url = callbackUrl(service.url, world, { state, code: CODE });

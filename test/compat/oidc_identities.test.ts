@@ -243,14 +243,3 @@ describe('with the policy api_only an identity', () => {
     await expectRefused(owner);
   });
 });
-
-test('four first sign-ins of one person at once are one user', async () => {
-  await setPolicy('allowed');
-  const jane = newPerson();
-  const codes = [];
-  for (let count = 0; count < 4; count += 1) codes.push(await calls.authorize(jane));
-  const answers = await Promise.all(codes.map((code) => calls.send(code)));
-  const users = await Promise.all(answers.map(async (answer) => (await signedInOf(answer)).user));
-  expect(new Set(users).size).toBe(1);
-  expect(await readLinks(users[0] ?? '')).toHaveLength(1);
-});

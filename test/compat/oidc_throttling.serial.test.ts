@@ -189,7 +189,7 @@ describe('exchanges in progress', () => {
     [4, 16, 0],
     [1, 64, 48],
   ])(
-    '%p times %p first sign-ins of one person at once are one user, %p are 503 and none is otherwise',
+    '%p times %p first sign-ins of one person at once are one user with one link, %p are 503 and the others are 201',
     async (...row) => {
       const [times, count, refused] = row;
       const addresses = Array.from({ length: count }, (_, at) => `198.51.100.${at}`);
@@ -202,6 +202,10 @@ describe('exchanges in progress', () => {
         const right = answers.filter(({ status }) => status === 201);
         const users = await Promise.all(right.map(async (answer) => (await signedInOf(answer)).user));
         expect(new Set(users).size).toBe(1);
+        const reader = await service.token('oidc-profile-infos:read');
+        const path = `/v2/authentication-realms/${realm}/user-authentication-info/${users[0]}`;
+        const links = await service.get(`${path}/user-authentication-oidc-profile-info`, reader);
+        expect(((await links.json()) as { readonly data: readonly object[] }).data).toHaveLength(1);
       }
     },
   );
