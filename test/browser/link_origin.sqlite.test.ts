@@ -4,7 +4,7 @@ import { signIn } from '../support/console_sign_in.ts';
 import { realmLines, runImport } from '../support/import_fixtures.ts';
 import { newPerson, signedInOf, startTokenCalls } from '../support/oidc_token_calls.ts';
 import { createRecord, kindOf } from '../support/resource_cases.ts';
-import { requestTokens } from '../support/sign_in.ts';
+import { enableSelfSignup, requestTokens, selfSignupBody } from '../support/sign_in.ts';
 import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
@@ -22,15 +22,10 @@ const passwords = await createRecord(service, writer, {
   ...{ kind: kindOf(passwordProfile), home, data: { name: 'Passwords' } },
 });
 
-async function put(path: string, data: object): Promise<void> {
-  const answer = await service.put(path, writer, { data });
-  expect(answer.status).toBe(200);
-}
-
 const accountRealm = `/v2/authentication-realms/${realmId}`;
-await put(accountRealm, { type: realm.type, duplicate_email_policy: 'api_only' });
-const ACCOUNT_SETTINGS = 'account_authentication_settings';
-await put('/v2/settings/account-authentication', { type: ACCOUNT_SETTINGS, enable_self_signup: true });
+const linking = { type: realm.type, duplicate_email_policy: 'api_only' };
+expect((await service.put(accountRealm, writer, { data: linking })).status).toBe(200);
+await enableSelfSignup(service, writer);
 
 const link = (subject: string) => ({
   ...{ type: oidcProfileInfo.type, subject, issuer: provider.issuer, oidc_profile_id: profile },
@@ -54,13 +49,9 @@ async function addLink(token: string): Promise<string> {
 }
 
 async function signUp(): Promise<string> {
-  const type = 'account_management_authentication_token';
   const { email } = newPerson();
-  const data = {
-    ...{ type, authentication_mechanism: 'self_signup', password_profile_id: passwords.id },
-    ...{ username: email, password: 'correct horse', name: 'Jane Doe', email },
-  };
-  return (await signedInOf(await requestTokens(service, calls.token, { data }))).user;
+  const body = selfSignupBody(passwords.id, email, { email });
+  return (await signedInOf(await requestTokens(service, calls.token, body))).user;
 }
 
 /** How a link comes into being, and what the page of its user says to an administrator. */

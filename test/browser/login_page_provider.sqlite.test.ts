@@ -6,10 +6,10 @@ import type { Page } from 'playwright-core';
 import { realm } from '../../src/model/resources.ts';
 import { DISCOVERY } from '../support/issuers.ts';
 import { createOidcProfile } from '../support/oidc_sign_in.ts';
-import { signInAtProvider } from '../support/provider_pages.ts';
+import { signInAtProvider, signInOnPages } from '../support/provider_pages.ts';
 import { startService } from '../support/service.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
-import { createPassword, createSignInClient } from '../support/sign_in.ts';
+import { createPassword, createSignInClient, enableSelfSignup } from '../support/sign_in.ts';
 import { expectNoErrors } from './console_session.ts';
 import { BROWSER_TEST_MS, openWindow } from './console_window.ts';
 import { installLoginPage, isBusy, noteOf, openPage, press, signedIn, typePassword } from './login_page.ts';
@@ -29,14 +29,9 @@ const { clientId, secret } = await createSignInClient(service, {
   scope: 'sign-in sign-up oidc-profile-infos:write',
 });
 const token = await service.token('settings:write realms:write');
-const set = async (path: string, data: object) =>
-  expect((await service.put(`/v2/${path}`, token, { data })).status).toBe(200);
-const enable = (isEnabled: boolean) =>
-  set('settings/account-authentication', {
-    ...{ type: 'account_authentication_settings', enable_self_signup: isEnabled },
-  });
-await enable(true);
-await set(`authentication-realms/${accounts}`, { type: realm.type, duplicate_email_policy: 'api_only' });
+await enableSelfSignup(service, token);
+const data = { type: realm.type, duplicate_email_policy: 'api_only' };
+expect((await service.put(`/v2/authentication-realms/${accounts}`, token, { data })).status).toBe(200);
 const start = await installLoginPage();
 const login = await start('node', {
   ...{ AUTHREALM_URL: service.url, AUTHREALM_CLIENT_ID: clientId, AUTHREALM_CLIENT_SECRET: secret },
@@ -79,14 +74,6 @@ async function leaveToProvider(page: Page, name = 'Sign in with Example'): Promi
   await page.locator('[name=login]').waitFor();
 }
 
-/** Signs in at the provider, and consents. */
-async function signInThere(page: Page, name: string): Promise<void> {
-  await page.locator('[name=login]').fill(name);
-  await page.locator('[name=password]').fill('any');
-  await page.locator('button[type=submit]').click();
-  await page.getByRole('button', { name: 'Continue' }).click();
-}
-
 /** How a user is signed in, and the ID. */
 async function userOf(page: Page): Promise<readonly string[]> {
   await signedIn(page);
@@ -121,7 +108,7 @@ test('a user registers, adds a provider after a sign-in by password, and signs i
   await press(page, 'Sign out');
   // Nobody has proved that the address of a user who registered is theirs.
   await leaveToProvider(page);
-  await signInThere(page, 'jill');
+  await signInOnPages(page, 'jill');
   await noteOf(page, 'No user found. Sign in with a password, then add Example.');
   await type(page, 'jill', PASSWORD);
   expect(await userOf(page)).toEqual(['as jill', String(user)]);
@@ -137,7 +124,7 @@ test('a user registers, adds a provider after a sign-in by password, and signs i
   ]);
   const other = await openVisitor();
   await leaveToProvider(other);
-  await signInThere(other, 'jill');
+  await signInOnPages(other, 'jill');
   expect(await userOf(other)).toEqual(['through Example', String(user)]);
   await Promise.all([page, other].map((each) => each.context().close()));
 });
@@ -145,13 +132,13 @@ test('a user registers, adds a provider after a sign-in by password, and signs i
 test('a login of another user is not added, and a new one at the provider is a new user', async () => {
   const carl = await openVisitor();
   await leaveToProvider(carl);
-  await signInThere(carl, 'carl');
+  await signInOnPages(carl, 'carl');
   expect(await userOf(carl)).toEqual(['through Example', expect.stringMatching(/^[0-9a-f-]{36}$/)]);
   const page = await openVisitor();
   await register(page, 'jack', PASSWORD);
   const jack = await userOf(page);
   await leaveToProvider(page, 'Add Example');
-  await signInThere(page, 'carl');
+  await signInOnPages(page, 'carl');
   await noteOf(page, 'Not added: it is the login of another user.');
   expect(await userOf(page)).toEqual(jack);
   await Promise.all([page, carl].map((each) => each.context().close()));
@@ -198,10 +185,10 @@ test('the form to register shows rules and taken names, keeps what was typed, an
   const body = new URLSearchParams({ username: 'bob', name: 'Bob', email: 'bob', password: 'short' });
   const short = await fetch(`${login.url}/register`, { method: 'POST', headers, body });
   expect([short.status, await short.text()]).toEqual([400, expect.stringMatching(/role="alert">[^<]+</)]);
-  await enable(false);
+  await enableSelfSignup(service, token, false);
   await register(page, 'bill', PASSWORD);
   await noteOf(page, 'Registration is closed.');
-  await enable(true);
+  await enableSelfSignup(service, token);
   await page.context().close();
 });
 

@@ -2,10 +2,11 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { EPCC_LOGIN, type RecordedSignIn, STOREFRONT_LOGIN } from '../clients/recorded/provider_sign_in.ts';
 import { replay } from '../clients/recorded/recording.ts';
 import { PROFILE_PARAMETER } from '../support/oidc_sign_in.ts';
+import { signInOnPages } from '../support/provider_pages.ts';
 import { startProviderService } from '../support/provider_service.ts';
 import { createSignInClient } from '../support/sign_in.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
-import { openUserPage, serveShop, signInOnProviderPages } from './shop_pages.ts';
+import { openUserPage, serveShop } from './shop_pages.ts';
 
 /** Account members sign in through a provider, in a browser, by clients whose requests are recorded (docs/clients.md). */
 
@@ -48,7 +49,7 @@ async function signIn({ client, before, scope, redirectPath, after }: RecordedSi
   await page.goto(origin);
   const parameters = { client_id: accountClient, redirect_uri: redirectUri, scope };
   await page.goto((await page.evaluate(addParameters(loginUrl, parameters))) as string);
-  await signInOnProviderPages(page, client.name);
+  await signInOnPages(page, client.name);
   await page.waitForURL((url) => url.href.startsWith(redirectUri));
   const { state, code } = Object.fromEntries(new URL(page.url()).searchParams);
   const stored = (await page.evaluate('({ ...localStorage })')) as Record<string, string>;

@@ -2,8 +2,6 @@ import type { Page } from 'playwright-core';
 import { atEnd } from '../support/ending.ts';
 import { sharedBrowser } from './browser.ts';
 
-/** Pages of a shop, and those of a provider, as end users see them. */
-
 /** Serves an empty page; returns its origin. */
 export function serveShop(): string {
   const headers = { 'Content-Type': 'text/html' };
@@ -22,12 +20,4 @@ export async function openUserPage(): Promise<Page> {
     route.fulfill({ contentType: 'text/css', body: '' }),
   );
   return context.newPage();
-}
-
-/** Signs in on the pages of oidc-provider, and consents. */
-export async function signInOnProviderPages(page: Page, login: string): Promise<void> {
-  await page.locator('[name=login]').fill(login);
-  await page.locator('[name=password]').fill('any');
-  await page.locator('button[type=submit]').click();
-  await page.getByRole('button', { name: 'Continue' }).click();
 }

@@ -5,7 +5,13 @@ import { runDoctorOn } from '../support/doctor_report.ts';
 import { createOidcProfile } from '../support/oidc_sign_in.ts';
 import { startService } from '../support/service.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
-import { createPassword, requestTokens, signInTokenOf } from '../support/sign_in.ts';
+import {
+  createPassword,
+  enableSelfSignup,
+  requestTokens,
+  selfSignupBody,
+  signInTokenOf,
+} from '../support/sign_in.ts';
 
 setDefaultTimeout(60_000);
 
@@ -24,30 +30,21 @@ async function signInReport(baseUrl: string) {
   return { facts, notes: notes.map(({ says, realm: named }) => [says.split(/,? because|:/)[0], named]) };
 }
 
-async function change(path: string, members: object): Promise<void> {
-  expect((await service.put(path, token, { data: members })).status).toBe(200);
+async function setRealm(id: string, members: object): Promise<void> {
+  const data = { type: realm.type, ...members };
+  expect((await service.put(`/v2/authentication-realms/${id}`, token, { data })).status).toBe(200);
 }
-
-const setRealm = (id: string, members: object) =>
-  change(`/v2/authentication-realms/${id}`, { type: realm.type, ...members });
-const enable = (enable_self_signup: boolean) =>
-  change('/v2/settings/account-authentication', {
-    ...{ type: 'account_authentication_settings', enable_self_signup },
-  });
 
 async function signUp(): Promise<string> {
   const username = `jill-${systemClock.mintId()}@example.com`;
-  const data = {
-    ...{ type: 'account_management_authentication_token', authentication_mechanism: 'self_signup' },
-    ...{ password_profile_id: profile, username, password: 'correct horse', name: 'Jill', email: username },
-  };
-  expect((await requestTokens(service, token, { data })).status).toBe(201);
+  const body = selfSignupBody(profile, username, { email: username });
+  expect((await requestTokens(service, token, body)).status).toBe(201);
   return username;
 }
 
 test('doctor reports how many users signed up in the last hour, while self-signup is enabled', async () => {
   expect((await signInReport('https://id.example')).facts).toEqual([]);
-  await enable(true);
+  await enableSelfSignup(service, token);
   const [early] = [await signUp(), await signUp(), await signUp()];
   // Users whom a caller made are none.
   await createPassword(service.db, accounts, { profile });
@@ -58,7 +55,7 @@ test('doctor reports how many users signed up in the last hour, while self-signu
   expect(moved).toBe(1);
   const found = await signInReport('https://id.example');
   expect(found).toEqual({ facts: [`2 sign-ups in the last hour in realm ${accounts}`], notes: [] });
-  await enable(false);
+  await enableSelfSignup(service, token, false);
   expect((await signInReport('https://id.example')).facts).toEqual([]);
 });
 

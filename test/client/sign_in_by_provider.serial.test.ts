@@ -6,7 +6,7 @@ import { NONCE, OIDC_CLIENT, startIdentityProvider } from '../support/identity_p
 import { createOidcProfile } from '../support/oidc_sign_in.ts';
 import { startService } from '../support/service.ts';
 import { createSettingsRealms } from '../support/settings_realms.ts';
-import { createPassword, createSignInClient } from '../support/sign_in.ts';
+import { createPassword, createSignInClient, enableSelfSignup } from '../support/sign_in.ts';
 
 /** `checkIdToken` and `signUp` of the client library: docs/client.md. */
 
@@ -18,6 +18,7 @@ provider.publish();
 const { clientId: client_id } = OIDC_CLIENT;
 const profile = await createOidcProfile(service.db, accounts, provider.issuer, { client_id });
 const place: readonly [Uuid, Uuid] = [accounts, profile];
+const writer = await service.token('settings:write');
 const scope = 'sign-in sign-up oidc-profile-infos:write';
 const { clientId, secret: clientSecret } = await createSignInClient(service, { scope });
 const END_USER = { endUserAddress: '192.0.2.7' };
@@ -43,11 +44,6 @@ test('checkIdToken creates the user of an ID token, and finds it at the next one
   expect<object>(await check()).toEqual({ verified: true, outcome: 'known', userId, infoId });
 });
 
-const enable = async (isEnabled: boolean) => {
-  const data = { type: 'account_authentication_settings', enable_self_signup: isEnabled };
-  const token = await service.token('settings:write');
-  expect((await service.put('/v2/settings/account-authentication', token, { data })).status).toBe(200);
-};
 const jill = { username: `jill-${process.pid}`, password: 'correct horse battery' };
 const members = {
   ...jill,
@@ -56,7 +52,7 @@ const members = {
 
 test('signUp registers a user who signs in by password, and throws if the name is taken or it is switched off', async () => {
   expect(await errorOf(directory.signUp(members, END_USER))).toMatchObject({ status: 403 });
-  await enable(true);
+  await enableSelfSignup(service, writer);
   const { userId, device } = await directory.signUp(members, END_USER);
   const checked = await directory.checkPassword([accounts, passwords], jill, { ...END_USER, device });
   expect(checked).toMatchObject({ verified: true, userId });

@@ -4,7 +4,14 @@ import { realm as realmResource, user } from '../../src/model/resources.ts';
 import { createOidcProfile } from '../support/oidc_sign_in.ts';
 import { newPerson, signedInOf, startTokenCalls } from '../support/oidc_token_calls.ts';
 import { comparableResponse } from '../support/service.ts';
-import { createPassword, passwordBody, requestTokens, signInTokenOf } from '../support/sign_in.ts';
+import {
+  createPassword,
+  enableSelfSignup,
+  passwordBody,
+  requestTokens,
+  selfSignupBody,
+  signInTokenOf,
+} from '../support/sign_in.ts';
 import type { Json } from '../support/token_forge.ts';
 
 setDefaultTimeout(60_000);
@@ -228,17 +235,9 @@ describe('with the policy api_only an identity', () => {
 
   test('is refused where somebody signed up with its address', async () => {
     await setPolicy('api_only');
-    const settings = await service.token('settings:write');
-    const data = { type: 'account_authentication_settings', enable_self_signup: true };
-    expect((await service.put('/v2/settings/account-authentication', settings, { data })).status).toBe(200);
+    await enableSelfSignup(service, await service.token('settings:write'));
     const owner = newPerson();
-    const type = 'account_management_authentication_token';
-    const body = {
-      data: {
-        ...{ type, authentication_mechanism: 'self_signup', password_profile_id: jack.profile },
-        ...{ username: owner.email, password: 'correct horse', name: 'Stranger', email: owner.email },
-      },
-    };
+    const body = selfSignupBody(jack.profile, owner.email, { email: owner.email });
     expect((await requestTokens(service, calls.token, body)).status).toBe(201);
     await expectRefused(owner);
   });

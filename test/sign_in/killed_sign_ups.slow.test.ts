@@ -3,7 +3,14 @@ import { newPerson, startTokenCalls } from '../support/oidc_token_calls.ts';
 import { killCommands } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { serveWithClient } from '../support/service_process.ts';
-import { createPassword, from, passwordBody, requestTokens } from '../support/sign_in.ts';
+import {
+  createPassword,
+  enableSelfSignup,
+  from,
+  passwordBody,
+  requestTokens,
+  selfSignupBody,
+} from '../support/sign_in.ts';
 
 /** A service that is killed while it creates users, for sign-ins with a code and for self-signups. */
 
@@ -18,10 +25,7 @@ const chance = seededRandom(seed);
 const calls = await startTokenCalls();
 const { service, realm } = calls;
 const jack = await createPassword(service.db, realm);
-const settings = { type: 'account_authentication_settings', enable_self_signup: true };
-await service.put('/v2/settings/account-authentication', await service.token('settings:write'), {
-  data: settings,
-});
+await enableSelfSignup(service, await service.token('settings:write'));
 
 /** Another process of the service. */
 function startProcess() {
@@ -34,12 +38,8 @@ let addresses = 0;
 /** From an address that no other sign-up has. */
 const signUp = (to: Parameters<typeof requestTokens>[0], token: string, username: string) => {
   addresses += 1;
-  const data = {
-    ...{ type: 'account_management_authentication_token', authentication_mechanism: 'self_signup' },
-    ...{ password_profile_id: jack.profile, username, password: jack.password },
-    ...{ name: 'Jill', email: username },
-  };
-  return requestTokens(to, token, { data }, from(`198.51.100.${addresses}`));
+  const body = selfSignupBody(jack.profile, username, { password: jack.password, email: username });
+  return requestTokens(to, token, body, from(`198.51.100.${addresses}`));
 };
 
 async function countOf(table: string, column: string, value: string): Promise<number> {

@@ -1,4 +1,4 @@
-import { ACCOUNT_TOKENS, createPassword } from '../support/sign_in.ts';
+import { ACCOUNT_TOKENS, createPassword, enableSelfSignup, selfSignupBody } from '../support/sign_in.ts';
 import { type Attempt, freshAddress, post, type Send, statusOf } from './response_times.ts';
 import { drawUsernames, forEachAtOnce, type Preparation, type TimedCall } from './timed_call.ts';
 
@@ -7,8 +7,6 @@ import { drawUsernames, forEachAtOnce, type Preparation, type TimedCall } from '
  * without mail (docs/wire.md#account-tokens). One that is throttled, that is invalid, or by a client without the scope shows nothing.
  */
 export const SELF_SIGNUP_CALLS = { self_signup: prepare };
-
-const SETTINGS = '/v2/settings/account-authentication';
 
 interface SignUp extends Attempt {
   readonly username: string;
@@ -27,19 +25,11 @@ async function prepare({ db, realm, names, comparisons, chance }: Preparation): 
   return {
     flags: ['--offline'],
     async open({ url, put, tokens }) {
-      const data = { type: 'account_authentication_settings', enable_self_signup: true };
-      const changed = await put(SETTINGS, tokens.signUp, { data });
-      if (changed.status !== 200) throw new Error(await changed.text());
+      await enableSelfSignup({ put }, tokens.signUp);
       const sender =
         (token: string, password = 'correct horse battery staple'): Send<SignUp> =>
         (attempt) => {
-          const body = {
-            data: {
-              ...{ type: 'account_management_authentication_token', authentication_mechanism: 'self_signup' },
-              ...{ password_profile_id: profile, username: attempt.username, password },
-              ...{ name: 'Jill Hill', email: 'jill@example.com' },
-            },
-          };
+          const body = selfSignupBody(profile, attempt.username, { password });
           return post({ url, token }, ACCOUNT_TOKENS, { attempt, body });
         };
       const send = sender(tokens.signUp);

@@ -75,6 +75,27 @@ export function passwordBody({ profile, username, password }: PasswordFixture, m
   };
 }
 
+/** The body of a self-signup. */
+export function selfSignupBody(password_profile_id: string, username: unknown, more: object = {}) {
+  return {
+    data: {
+      ...{ type: TOKEN_TYPE, authentication_mechanism: 'self_signup', password_profile_id, username },
+      ...{ password: 'correct horse battery', name: 'Jill Hill', email: 'jill@example.com', ...more },
+    },
+  };
+}
+
+/** Enables or disables self-signup, by a token with `settings:write`. */
+export async function enableSelfSignup(
+  service: Pick<Service, 'put'>,
+  token: string,
+  isEnabled = true,
+): Promise<void> {
+  const data = { type: 'account_authentication_settings', enable_self_signup: isEnabled };
+  const answer = await service.put('/v2/settings/account-authentication', token, { data });
+  if (answer.status !== 200) throw new Error(`answered ${answer.status}: ${await answer.text()}`);
+}
+
 export const RENEWAL = { data: { type: TOKEN_TYPE, authentication_mechanism: TOKEN_TYPE } };
 
 /** The answer of the token call. */

@@ -1,7 +1,7 @@
 import { parseScopes } from '../../../src/model/principal.ts';
 import type { Service } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
-import { createPassword, createSignInClient } from '../../support/sign_in.ts';
+import { createPassword, createSignInClient, enableSelfSignup } from '../../support/sign_in.ts';
 
 const SERVER_SCOPE =
   'settings:read profiles:read users:read users:write password-profile-infos:read password-profile-infos:write sign-in sign-up';
@@ -12,9 +12,7 @@ const SERVER_SCOPE =
  */
 export async function createApplicationKey(service: Service) {
   const { accounts, member } = await createSettingsRealms(service.db);
-  const settings = { type: 'account_authentication_settings', enable_self_signup: true };
-  const writer = await service.token('settings:write');
-  await service.put('/v2/settings/account-authentication', writer, { data: settings });
+  await enableSelfSignup(service, await service.token('settings:write'));
   const shopper = await createPassword(service.db, accounts, { username: 'Jane@shop.example' });
   const key = await createSignInClient(service, {
     scope: SERVER_SCOPE,

@@ -10,11 +10,13 @@ import {
   type AccountTokensAnswer,
   createPassword,
   DEVICE_HEADER,
+  enableSelfSignup,
   from,
   manyOf,
   openGuesses,
   RENEWAL,
   requestTokens,
+  selfSignupBody,
   signInTokenOf,
 } from '../../support/sign_in.ts';
 
@@ -23,7 +25,6 @@ setDefaultTimeout(60_000);
 
 /** The mechanism `self_signup` of the token call: docs/wire.md#account-tokens. */
 
-const SETTINGS = '/v2/settings/account-authentication';
 const PASSWORD = 'correct horse battery';
 
 const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
@@ -43,26 +44,15 @@ async function createProfile(realm: Uuid, username_format: 'any' | 'email' = 'an
 
 const profile = await createProfile(accounts);
 
-async function enable(isEnabled: boolean): Promise<void> {
-  const data = { type: 'account_authentication_settings', enable_self_signup: isEnabled };
-  expect((await service.put(SETTINGS, token, { data })).status).toBe(200);
-}
-await enable(true);
+await enableSelfSignup(service, token);
 
 let count = 0;
 const uniqueName = () => `jill-${process.pid}-${++count}@example.com`;
 /** An address that no other sign-up has. */
 const elsewhere = () => from(`10.0.${++count >> 8}.${count & 255}`);
 
-const bodyOf = (given: object = {}) => ({
-  data: {
-    type: 'account_management_authentication_token',
-    authentication_mechanism: 'self_signup',
-    password_profile_id: profile,
-    ...{ username: uniqueName(), password: PASSWORD, name: 'Jill Hill', email: 'jill@example.com' },
-    ...given,
-  },
-});
+const bodyOf = (given: object = {}) =>
+  selfSignupBody(profile, uniqueName(), { password: PASSWORD, ...given });
 const signUp = (given: object = {}, headers = elsewhere()) =>
   requestTokens(service, token, bodyOf(given), headers);
 const memberOf = async (answer: Response) =>
@@ -204,9 +194,9 @@ describe('a self-signup that breaks a rule', () => {
     ]);
     const alone = await service.token('sign-up');
     expect((await requestTokens(service, alone, bodyOf(), elsewhere())).status).toBe(403);
-    await enable(false);
+    await enableSelfSignup(service, token, false);
     const off = await signUp();
-    await enable(true);
+    await enableSelfSignup(service, token);
     expect([off.status, (await errorsOf(off))[0]?.detail]).toEqual([
       403,
       'forbidden: enable_self_signup is false in the account settings',
@@ -287,8 +277,7 @@ test('metrics count self-signups by outcome, and the log has their sign-ins with
   const realms = await createSettingsRealms(own.db);
   const { profile: id } = await createPassword(own.db, realms.accounts);
   const access = await signInTokenOf(own, { scope: 'sign-in sign-up settings:write' });
-  const data = { type: 'account_authentication_settings', enable_self_signup: true };
-  await own.put(SETTINGS, access, { data });
+  await enableSelfSignup(own, access);
   const body = bodyOf({ password_profile_id: id });
   const statuses: number[] = [];
   for (let sent = 0; sent < 11; sent += 1)
