@@ -17,9 +17,8 @@ test.each([
       clientAuthMethods: [method],
       clientDefaults: { token_endpoint_auth_method: method },
     };
-    const { service, accounts, place, writer, path } = await startProviderService([REDIRECT_URI], {
-      configuration,
-    });
+    const started = await startProviderService([REDIRECT_URI], configuration);
+    const { service, accounts, place, writer, path } = started;
     const token = await signInTokenOf(service, { scope: 'sign-in sign-up' });
     const send = (code: string) =>
       requestTokens(service, token, {

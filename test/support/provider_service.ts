@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
-import type { Flags } from '../../src/app/config/parse.ts';
 import { realm } from '../../src/model/resources.ts';
 import { atEnd } from './ending.ts';
 import { CLIENT_SECRET, createOidcProfile } from './oidc_sign_in.ts';
@@ -12,10 +11,7 @@ import { createSettingsRealms } from './settings_realms.ts';
  * Starts a service whose account members sign in at a real provider (oidc-provider from npm, on loopback). What a person enters there
  * as the name is the subject.
  */
-export async function startProviderService(
-  redirect_uris: readonly string[],
-  { flags = {}, configuration = {} }: { readonly flags?: Flags; readonly configuration?: object } = {},
-) {
+export async function startProviderService(redirect_uris: readonly string[], configuration: object = {}) {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   atEnd(() => {
@@ -23,7 +19,7 @@ export async function startProviderService(
     server.close();
   });
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const service = await startService({ allowPrivate: '127.0.0.0/8', ...flags });
+  const service = await startService({ allowPrivate: '127.0.0.0/8' });
   const { accounts, buyers } = await createSettingsRealms(service.db);
   const profile = await createOidcProfile(service.db, accounts, issuer);
   const writer = await service.token('realms:write profiles:read users:read');
