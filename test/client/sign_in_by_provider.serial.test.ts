@@ -51,6 +51,7 @@ const members = {
 };
 
 test('signUp registers a user who signs in by password, and throws if the name is taken or it is switched off', async () => {
+  await enableSelfSignup(service, writer, false);
   expect(await errorOf(directory.signUp(members, END_USER))).toMatchObject({ status: 403 });
   await enableSelfSignup(service, writer);
   const { userId, device } = await directory.signUp(members, END_USER);
@@ -62,6 +63,7 @@ test('signUp registers a user who signs in by password, and throws if the name i
 });
 
 test('checkIdToken links the identity to a user who is signed in, and names nobody by another nonce', async () => {
+  await enableSelfSignup(service, writer);
   const { userId } = await directory.signUp({ ...members, username: 'jack' }, END_USER);
   const idToken = await tokenOf('jack');
   const forged = { idToken, nonce: 'another nonce', userId };
