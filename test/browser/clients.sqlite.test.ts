@@ -266,7 +266,7 @@ test('Clients and keys has no menu entry and no controls without the scope admin
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 403));
 });
 
-test('a client that signs end users in and up has to say whether it reports their addresses', async () => {
+test('a client that signs end users in and up must state whether it reports their addresses', async () => {
   const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'New client' }).click();

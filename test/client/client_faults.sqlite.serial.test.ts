@@ -144,7 +144,7 @@ describe('retries', () => {
     expect(error.errors.map(({ code }) => code)).toEqual(['unavailable']);
   });
 
-  test('a response of a proxy whose error objects are odd fails with what is text in them', async () => {
+  test('an error response of a proxy keeps only the titles and details that are text', async () => {
     const { key } = await newRealm();
     const odd = [{ toString: 7 }, {}, [], 7, null, true].map((detail) => ({ title: 'Bad Gateway', detail }));
     const errors = [...odd, null, 7, 'text', [], { title: {} }, { title: 'Last', detail: 'later' }];
