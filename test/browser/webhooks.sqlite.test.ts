@@ -160,6 +160,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectNoErrors(window);
     await letters.getByRole('button', { name: 'Redeliver: change 1' }).click();
     await letters.getByRole('link', { name: 'Change 1', exact: true }).waitFor({ state: 'detached' });
+    // The list is read again.
+    await letters.getByText('given up').first().waitFor();
     expect(await letters.getByText('given up').count()).toBe(2);
     await page.getByRole('button', { name: 'Redeliver all' }).click();
     await letters.getByText('None: every message').waitFor();
