@@ -146,10 +146,10 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
     /** Adds a secret. A no-op if there is one of that name. Rejects with Fault `unavailable` if its key is no longer in use. */
     insertSecret: (name: string, sealed: Uint8Array, at: number) =>
       write<void>('instance', function* () {
-        const isNew = !(yield* first(SECRET, name));
-        if (isNew) yield* assertKeyIsKnown(sealed);
-        if (isNew) yield* execute(instanceSecretTable.insert, name, sealed, at);
-        return { value: undefined, keep: isNew };
+        if (yield* first(SECRET, name)) return { value: undefined, keep: false };
+        yield* assertKeyIsKnown(sealed);
+        yield* execute(instanceSecretTable.insert, name, sealed, at);
+        return { value: undefined, keep: true };
       }),
     /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
     storeId: () =>
