@@ -213,6 +213,7 @@ describe('file sizes, file names and banned constructs', () => {
     ...sources('test/**/*.ts'),
     ...sources('bench/**/*.ts'),
     ...sources('scripts/**/*.ts'),
+    ...sources('examples/**/*.ts'),
     ...sources('console/**/*.{ts,tsx,css}'),
     ...sources('site/**/*.{ts,tsx,css}'),
   ];
