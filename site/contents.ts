@@ -58,6 +58,7 @@ export const CHAPTERS: readonly Chapter[] = [
     sources: [
       'docs/guides/lists-and-writes.md',
       'docs/guides/import-and-export.md',
+      'docs/guides/moving-in.md',
       'docs/guides/retention-and-deletion.md',
       'docs/guides/outgoing-requests.md',
     ],

@@ -2,10 +2,11 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeForeignExports } from '../support/foreign_exports.ts';
 import { blocksOf, createFolderWithSdks, readGuide, runBlocks } from '../support/guides.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
-import { createFixture, errorsOf, startService } from '../support/service.ts';
+import { createFixture, errorsOf, freshFolder, startService } from '../support/service.ts';
 
 /** Runs the code blocks of the guides in order, as a reader would. */
 
@@ -86,6 +87,26 @@ describe('copy-a-database.md', () => {
     expect(outputs.find((each) => each.includes('late'))).toContain('first');
   }, 300_000);
 });
+
+test('moving-in.md: its blocks import the users of an export of each system', async () => {
+  const folder = freshFolder();
+  const systems = writeForeignExports(folder).map(({ system }) => system);
+  const blocks = blocksOf('moving-in.md');
+  const { outputs } = await runBlocks(blocks, {}, folder);
+  const imports = outputs.flatMap((each) => each.match(/^imported .*$/gm) ?? []);
+  expect(imports).toHaveLength(1 + systems.length);
+  for (const each of imports) expect(each).toEndWith('unchanged 0, replaced 0, refused 0');
+  const counts = (outputs.at(-1) ?? '').matchAll(/^ *(\d+) (\S+)$/gm);
+  // The links of Auth0 to another provider than Google are dropped.
+  expect(Object.fromEntries(counts.map(([, count, type]) => [type, count]))).toEqual({
+    'authentication-realm': '1',
+    'oidc-profile': '1',
+    password_profile: '1',
+    user_authentication_info: '24',
+    user_authentication_oidc_profile_info: '7',
+    user_authentication_password_profile_info: '18',
+  });
+}, 300_000);
 
 test('login-page.md shows the text of examples/login_page/server.mjs', () => {
   const server = readFileSync(join(ROOT, 'examples/login_page/server.mjs'), 'utf8');

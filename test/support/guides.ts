@@ -35,7 +35,7 @@ const SEPARATOR = '--- the next block ---';
 export interface BlockOutput {
   /** The output of each block. */
   readonly outputs: readonly string[];
-  /** The log of the service, including every request. */
+  /** The log of the service, including every request; empty where no block starts one. */
   readonly log: string;
 }
 
@@ -58,7 +58,7 @@ export async function runBlocks(
   more: Record<string, string> = {},
   folder: string = freshFolder(),
 ): Promise<BlockOutput> {
-  for (const part of ['bin', 'src', 'package.json', 'node_modules'])
+  for (const part of ['bin', 'src', 'package.json', 'node_modules', 'examples'])
     if (!existsSync(join(folder, part))) symlinkSync(join(ROOT, part), join(folder, part));
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
@@ -75,8 +75,11 @@ export async function runBlocks(
   const environment = { ...setting, HOME: folder, TMPDIR: temporary, ...more };
   const { code, stdout, stderr } = await runCommand(['sh', '-eu', script], environment);
   if (code !== 0) throw new Error(`ended with ${code}: ${stdout}${stderr}`);
-  const [log = ''] = [...new Bun.Glob('**/serve.log').scanSync(folder)];
-  return { outputs: stdout.split(`${SEPARATOR}\n`).slice(2), log: await completeLog(join(folder, log)) };
+  const [log] = [...new Bun.Glob('**/serve.log').scanSync(folder)];
+  return {
+    outputs: stdout.split(`${SEPARATOR}\n`).slice(2),
+    log: log === undefined ? '' : await completeLog(join(folder, log)),
+  };
 }
 
 /** The log of a stopping service; resolves once the service has stopped. */
