@@ -21,6 +21,11 @@ afterAll(() => engine.close());
 const COST = { memoryKib: 8_192, passes: 1 };
 const OWN = decoyHash(newHashKind(COST));
 const [BCRYPT, ARGON2I] = [decoyHash('$2b$10$'), decoyHash('$argon2i$v=19$m=4096,t=3,p=1$')];
+const [PBKDF2, SCRYPT, FIREBASE] = [
+  decoyHash('$pbkdf2-sha512$i=210000,l=64$'),
+  decoyHash('$scrypt$ln=14,r=8,p=1$'),
+  decoyHash('$scrypt$ln=14,r=8,p=1,k=204e621d2264a1a1$'),
+];
 const HOUR_MS = 3_600_000;
 
 /** Imports usernames `PREFIX0`, … with a hash. */
@@ -91,6 +96,17 @@ test('decoys of a small profile have its kinds of hashes from the first one on, 
   ]);
   expect((await share(BCRYPT, at)) + (await share(ARGON2I, at))).toBe(1);
   expect(reads).toHaveLength(2);
+});
+
+test('decoys of a profile with hashes of other programs have their digest, parameters and signer key', async () => {
+  const at = await createRealmFixture(engine.records);
+  await load(at, 'pbkdf2', 20, PBKDF2);
+  await load(at, 'scrypt', 10, SCRYPT);
+  await load(at, 'firebase', 10, FIREBASE);
+  const { share } = openFixture();
+  const shares = [await share(PBKDF2, at), await share(SCRYPT, at), await share(FIREBASE, at)];
+  expect(shares).toEqual([expect.closeTo(0.5, 1), expect.closeTo(0.25, 1), expect.closeTo(0.25, 1)]);
+  expect(shares.reduce((sum, each) => sum + each)).toBeCloseTo(1, 6);
 });
 
 test('decoys of a large profile have the kinds of its first 1,000 usernames, read once an hour', async () => {
