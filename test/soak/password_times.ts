@@ -1,4 +1,8 @@
+import { randomBytes } from 'node:crypto';
+import { openSignerKeys } from '../../src/access/keys/signer_keys.ts';
 import type { OpenDatabase } from '../../src/app/open_database.ts';
+import { signerKeyId } from '../../src/model/imported_hash.ts';
+import { hashKind, unpadded } from '../../src/model/password_hash.ts';
 import { foldedKey } from '../../src/model/text/folded_key.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
 import { openDecoys } from '../../src/sign_in/decoys.ts';
@@ -14,7 +18,7 @@ import { type Attempt, freshAddress, post, type Send, sendAll } from './response
 import { drawUsernames, forEachAtOnce, type Preparation, type PrepareCall } from './timed_call.ts';
 
 /**
- * Wrong passwords, for known and unknown usernames (docs/decisions/0024-sign-in-by-password.md#time). A profile has passwords with three
+ * Wrong passwords, for known and unknown usernames (docs/decisions/0024-sign-in-by-password.md#time). A profile has passwords with six
  * kinds of hashes. Two comparisons together leave a caller nothing:
  *
  * - The known names of each kind with the unknown names whose decoy is of that kind, which shows that a decoy takes as long as the
@@ -41,12 +45,41 @@ const TOKENS: PasswordCall = { status: 400, path: () => ACCOUNT_TOKENS, body: pa
 
 export const PASSWORD_CALLS = { check: timesOf(CHECK), tokens: timesOf(TOKENS) };
 
-const KINDS = [
-  { kind: 'argon2id', prefix: '$argon2id$', isNormalised: true, memoryCost: 64, timeCost: 2 },
-  { kind: 'argon2i', prefix: '$argon2i$', isNormalised: false, memoryCost: 256, timeCost: 3 },
-  { kind: 'bcrypt', prefix: '$2', isNormalised: false, cost: 4 },
-] as const;
-type Kind = (typeof KINDS)[number]['kind'];
+/** Of a Firebase project; another one in every run. */
+const SIGNER_KEY = randomBytes(64);
+
+/** Names whose hashes are of one kind. */
+interface NameKind {
+  readonly kind: string;
+  /** As hashes that were made here. */
+  readonly isNormalised?: boolean;
+  readonly make: () => string;
+}
+
+const KINDS: readonly NameKind[] = [
+  {
+    kind: 'argon2id',
+    isNormalised: true,
+    make: ofBun({ algorithm: 'argon2id', memoryCost: 64, timeCost: 2 }),
+  },
+  { kind: 'argon2i', make: ofBun({ algorithm: 'argon2i', memoryCost: 256, timeCost: 3 }) },
+  { kind: 'bcrypt', make: ofBun({ algorithm: 'bcrypt', cost: 4 }) },
+  { kind: 'pbkdf2', make: ofKey('$pbkdf2-sha512$i=500,l=64$') },
+  { kind: 'scrypt', make: ofKey('$scrypt$ln=8,r=8,p=1$') },
+  { kind: 'firebase', make: ofKey(`$scrypt$ln=7,r=8,p=1,k=${signerKeyId(SIGNER_KEY)}$`) },
+];
+
+function ofBun(algorithm: Bun.Password.Argon2Algorithm | Bun.Password.BCryptAlgorithm): () => string {
+  return () => Bun.password.hashSync('correct horse battery staple', algorithm);
+}
+
+/** A hash of no known password: all passwords are wrong, and each is compared in the same time. */
+function ofKey(beforeSalt: string): () => string {
+  return () => `${beforeSalt}${unpadded(randomBytes(16))}$${unpadded(randomBytes(64))}`;
+}
+
+/** The kinds by that part of their hashes which a decoy has as well. */
+const KIND_OF = new Map(KINDS.map(({ kind, make }) => [hashKind(make()), kind]));
 
 /** NFKC changes the second, so that imported hashes are compared twice; bcrypt reads 72 bytes, so that it compares the third twice. */
 const WRONG_PASSWORDS = {
@@ -68,7 +101,7 @@ interface Name {
   readonly username: string;
   readonly isKnown: boolean;
   /** That of its hash, or of its decoy. */
-  readonly kind: Kind;
+  readonly kind: string;
 }
 
 interface Guess extends Attempt, Name {
@@ -81,6 +114,7 @@ function timesOf(call: PasswordCall): PrepareCall {
     const { db, realm, names: namesOfKind, comparisons, chance } = preparation;
     const fixture = await createPassword(db, realm, { hash: undefined });
     const usernames = drawUsernames(2 * KINDS.length * namesOfKind, chance);
+    await openSignerKeys(db.engine.access, db.keyring, systemClock).add(SIGNER_KEY);
     const known = await createNames(db, fixture, usernames.splice(0, KINDS.length * namesOfKind));
     const names = [...known, ...(await kindsOfDecoys(preparation, fixture, usernames))];
     return {
@@ -125,7 +159,7 @@ async function kindsOfDecoys(
   return Promise.all(
     usernames.map(async (username) => {
       const { hash } = await decoys.find({ realmId, profileId, usernameKey: foldedKey(username) });
-      const kind = KINDS.find(({ prefix }) => hash.startsWith(prefix))?.kind as Kind;
+      const kind = KIND_OF.get(hashKind(hash)) as string;
       return { username, isKnown: false, kind };
     }),
   );
@@ -137,12 +171,11 @@ async function createNames(
   { realm, profile }: PasswordFixture,
   usernames: readonly string[],
 ): Promise<readonly Name[]> {
-  const kindAt = (at: number) => KINDS[at % KINDS.length] as (typeof KINDS)[number];
+  const kindAt = (at: number) => KINDS[at % KINDS.length] as NameKind;
   const names = usernames.map((username, at) => ({ username, isKnown: true, kind: kindAt(at).kind }));
   await forEachAtOnce([...names.entries()], ([at, { username }]) => {
-    const { kind: algorithm, prefix: _, isNormalised, ...cost } = kindAt(at);
-    const hash = Bun.password.hashSync('correct horse battery staple', { algorithm, ...cost });
-    return createPassword(db, realm, { profile, username, hash, isNormalised });
+    const { make, isNormalised = false } = kindAt(at);
+    return createPassword(db, realm, { profile, username, hash: make(), isNormalised });
   });
   return names;
 }

@@ -47,13 +47,14 @@ const CHECKS: readonly Check[] = [
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
   { name: 'worker_pool', arguments: [], needs: [], minutesMax: 5 },
+  { name: 'hash_costs', arguments: [], needs: [], minutesMax: 5 },
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
   ...['sqlite', 'postgres', 'citus'].flatMap((engine) =>
     ['check', 'tokens', 'oidc', 'self_signup'].map((call) => ({
       name: 'sign_in_times',
       arguments: ['--engine', engine, '--call', call, '--seed', 'SEED'],
       needs: [],
-      minutesMax: 30,
+      minutesMax: 60,
     })),
   ),
   ...['sqlite', 'postgres'].map((engine) => ({
