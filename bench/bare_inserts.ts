@@ -53,7 +53,7 @@ const TABLES: Readonly<Record<string, BareTable>> = {
   },
   user_authentication_info: {
     columns:
-      'user_info(realm_id, id, name, email, creation_status, email_vouched, name_key, email_key, unicode_version, words',
+      'user_info(realm_id, id, name, email, creation_status, email_vouched, enabled, name_key, email_key, unicode_version, words',
     values: (line, realm) => {
       const [name = '', email = ''] = texts(line, 'name', 'email');
       const keys = [foldedKey(name), foldedKey(email)];
@@ -62,6 +62,7 @@ const TABLES: Readonly<Record<string, BareTable>> = {
         name,
         email,
         'COMPLETE',
+        1,
         1,
         ...keys,
         UNICODE_VERSION,

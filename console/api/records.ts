@@ -151,10 +151,10 @@ export function parseRecord({ fields }: Description, data: Wire): ApiRecord {
   const meta = (data.meta ?? {}) as Wire;
   const memberOf = ({ name, within }: Field) =>
     within === 'data' ? data[name] : ((data[within] ?? {}) as Wire)[name];
+  const shown = fields.filter(({ isShown }) => isShown);
   return {
-    ...Object.fromEntries(
-      fields.filter(({ isShown }) => isShown).map((field) => [field.name, memberOf(field) ?? null]),
-    ),
+    // A response may lack a member that has its default.
+    ...Object.fromEntries(shown.map((field) => [field.name, memberOf(field) ?? field.fallback ?? null])),
     id: String(data.id),
     created_at: String(meta.created_at),
     updated_at: String(meta.updated_at),

@@ -6,6 +6,8 @@ import { writableMembers } from '../model/writable_members.ts';
 export interface WireMember {
   readonly name: string;
   readonly within?: 'meta' | 'relationships';
+  /** Its value where a response lacks it; default: null. */
+  readonly absent?: boolean;
 }
 
 /**
@@ -25,7 +27,11 @@ export function wireFormatOf(resource: Resource) {
     /** Its name in the `include` of a request for its parent record. */
     includedAs: resource.includedAs,
     members: shownMembers(resource).map(
-      ({ name, annotation: { within } }): WireMember => (within === undefined ? { name } : { name, within }),
+      ({ name, annotation: { within, shownIf } }): WireMember => ({
+        name,
+        ...(within === undefined ? {} : { within }),
+        ...(shownIf === undefined ? {} : { absent: !shownIf }),
+      }),
     ),
     /** Writable members that are not directly in `data`. */
     placed: writableMembers(resource, 'create').flatMap(({ name, within }): readonly WireMember[] =>

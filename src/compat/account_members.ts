@@ -61,7 +61,9 @@ interface Shown {
 }
 
 /** The members that an account member has in common with its user. */
-const MEMBERS = shownMembers(user).filter(({ annotation: { within } }) => within === undefined);
+const MEMBERS = shownMembers(user).filter(
+  ({ annotation: { within, shownIf } }) => within === undefined && shownIf === undefined,
+);
 
 const ACCOUNT_MEMBER: UserForm = {
   type: 'account_member',

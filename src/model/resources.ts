@@ -159,6 +159,7 @@ export const user = resource({
     family_name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike', 'is_null'] },
     created_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
     updated_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
+    enabled: { compared: 'flag', operators: ['eq'] },
     text: USER_TEXT,
   },
   searchAllRealms: {
@@ -191,6 +192,13 @@ export const user = resource({
       writableBy: 'none',
       resetBy: 'email',
     }),
+    enabled: annotate(
+      z.boolean().default(true).meta({
+        description: 'False for a user who cannot sign in. A response has it only if it is false.',
+        'x-authrealm-extension': true,
+      }),
+      { shownIf: false },
+    ),
   },
   unique: [],
 });

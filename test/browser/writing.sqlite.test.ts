@@ -14,6 +14,15 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const link = ({ page }: ConsoleWindow, name: string) => page.getByRole('article', { name });
 const fragment = ({ page }: ConsoleWindow) => page.evaluate('location.hash') as Promise<string>;
 
+async function createUser(name: string) {
+  const token = await service.token(WRITE_SCOPE);
+  const users = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
+  const data = { type: 'user_authentication_info', name, email: 'somebody@example.com' };
+  const made = await service.post(users, token, { data });
+  const { id } = ((await made.json()) as { data: { id: string } }).data;
+  return { id, path: `${users}/${id}`, token };
+}
+
 async function confirm(page: Page, verb: string): Promise<void> {
   const dialog = page.getByRole('dialog');
   const word = (await dialog.locator('label strong').textContent()) ?? '';
@@ -76,16 +85,34 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await expectNoErrors(window);
     });
 
+    test('a user is disabled and enabled again in the form, and the page says that the user cannot sign in', async () => {
+      const { id, path, token } = await createUser('Disable Me');
+      const window = await openSignedIn(service, `${pagePaths(shop).users}/${id}`, { view });
+      const { page } = window;
+      const note = page.getByText('This user is disabled and cannot sign in.');
+      const enabled = page.getByLabel('Enabled');
+      const stored = async () =>
+        ((await (await service.get(path, token)).json()) as { data: { enabled?: boolean } }).data.enabled;
+      await page.locator('dd').filter({ hasText: /^yes$/ }).waitFor();
+      expect(await note.count()).toBe(0);
+      await press(page, 'Edit');
+      expect(await enabled.isChecked()).toBe(true);
+      await enabled.uncheck();
+      await press(page, 'Save');
+      await note.waitFor();
+      await page.locator('dd').filter({ hasText: /^no$/ }).waitFor();
+      expect(await stored()).toBe(false);
+      await press(page, 'Edit');
+      expect(await enabled.isChecked()).toBe(false);
+      await enabled.check();
+      await press(page, 'Save');
+      await note.waitFor({ state: 'detached' });
+      expect(await stored()).toBeUndefined();
+      await expectNoErrors(window);
+    });
+
     test('a user is erased by a session with the scope admin', async () => {
-      const token = await service.token(WRITE_SCOPE);
-      const made = await service.post(
-        `/v2/authentication-realms/${shop.realm}/user-authentication-info`,
-        token,
-        {
-          data: { type: 'user_authentication_info', name: 'Erase Me', email: 'erase@example.com' },
-        },
-      );
-      const { id } = ((await made.json()) as { data: { id: string } }).data;
+      const { id } = await createUser('Erase Me');
       const window = await openSignedIn(service, `${pagePaths(shop).users}/${id}`, {
         scope: `${WRITE_SCOPE} admin`,
         view,

@@ -111,6 +111,21 @@ describe('single records', () => {
     expect((await errorOf(directory.users.delete(user.key, { ifMatch: user.etag }))).status).toBe(412);
   });
 
+  test('enabled of a user is true where the response lacks it', async () => {
+    const realm = await newRealm();
+    const [user, other] = [await newUser(realm), await newUser(realm)];
+    expect(user.enabled).toBe(true);
+    const disabled = await directory.users.update(user.key, { enabled: false });
+    expect([disabled.enabled, (await directory.users.get(user.key)).enabled]).toEqual([false, false]);
+    const all = await everything(directory.users.list(realm.key));
+    expect(all.map(({ id, enabled }) => [id, enabled])).toEqual([
+      [other.id, true],
+      [user.id, false],
+    ]);
+    const found = await everything(directory.users.list(realm.key, { filter: eq('enabled', 'false') }));
+    expect(found.map(({ id }) => id)).toEqual([user.id]);
+  });
+
   test('concurrent calls of modify all take effect', async () => {
     const realm = await newRealm();
     const uris = Array.from({ length: 8 }, (_, index) => `https://shop.example/${index}`);

@@ -242,6 +242,7 @@ describe('docs/filters.md', () => {
     exact: 'exactly',
     instant: 'as instants',
     identifier: 'as identifiers',
+    flag: 'as true or false',
     words: 'by words',
   } as const;
   const described: readonly [string, Filterables | undefined][] = [

@@ -234,6 +234,16 @@ test('no response has a secret or hidden member, except the operations that crea
   expect(others).not.toContain('revision');
 });
 
+test('enabled of a user is optional in requests and responses, and marked as an extension', () => {
+  const ofUser = 'user_authentication_info';
+  for (const name of [ofUser, `${ofUser}.create`, `${ofUser}.update`]) {
+    const { data } = (document.components.schemas[name] as Schema).properties as Record<string, Schema>;
+    const enabled = { type: 'boolean', 'x-authrealm-extension': true };
+    expect([name, data?.properties?.enabled]).toEqual([name, expect.objectContaining(enabled)]);
+    expect(data?.required ?? []).not.toContain('enabled');
+  }
+});
+
 test('no request has a read-only member', () => {
   const sent = operations.flatMap(({ body }) => (body ? [body.media.schema] : []));
   const names = new Set(sent.flatMap((schema) => [...membersNamed(schema)]));

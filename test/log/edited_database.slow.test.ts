@@ -115,8 +115,8 @@ const FOUND: Findings = {
   'no log entry records it (user_info,': [
     [
       'insert a user',
-      `insert into user_info (realm_id, id, name, email, creation_status, email_vouched, name_key, email_key, unicode_version, ${COPY})
-     select realm_id, ${STORED_ID}, name, email, creation_status, email_vouched, name_key, email_key, unicode_version, ${COPY} from user_info`,
+      `insert into user_info (realm_id, id, name, email, creation_status, email_vouched, enabled, name_key, email_key, unicode_version, ${COPY})
+     select realm_id, ${STORED_ID}, name, email, creation_status, email_vouched, enabled, name_key, email_key, unicode_version, ${COPY} from user_info`,
     ],
   ],
   'name is not as in the log (user_info,': [['rename a user', `update user_info set name = 'Mallory'`]],
@@ -126,6 +126,7 @@ const FOUND: Findings = {
   'creation_status is not as in the log (': [
     ['change the status of a user', `update user_info set creation_status = 'INCOMPLETE'`],
   ],
+  'enabled is not as in the log (': [['disable a user', 'update user_info set enabled = 0']],
   'its revision is not that of its newest log entry (user_info,': [
     ['change the revision of a user', `update user_info set revision = '00000000000000000000000000000000'`],
   ],

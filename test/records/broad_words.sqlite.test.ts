@@ -33,10 +33,10 @@ const db = new Database(path);
 db.run('pragma busy_timeout = 5000');
 db.prepare(
   `with recursive n (i) as (select 1 union all select i + 1 from n where i < ?2)
-     insert into user_info (realm_id, id, name, email, creation_status, email_vouched, name_key, email_key, unicode_version,
-       created_at, updated_at, revision, words)
+     insert into user_info (realm_id, id, name, email, creation_status, email_vouched, enabled, name_key, email_key,
+       unicode_version, created_at, updated_at, revision, words)
      select (select number from realm_clock where realm_id = ?1), unhex(printf('%08x000040008000000000000000', i)), 'x', 'x', 'COMPLETE', 1,
-       'x', 'x', '', i, i, '0000000000000000',
+       1, 'x', 'x', '', i, i, '0000000000000000',
        'common usual ' || case when i % ?3 = 0 then 'rare' || i else 'much' end from n`,
 ).run(home, COUNT, RARE);
 db.close();

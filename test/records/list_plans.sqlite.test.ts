@@ -171,6 +171,11 @@ const FILTERED: Readonly<Record<string, string>> = {
   "ilike(name,\"*' or ''='*\")": 'scanned; by_name; created; updated',
   'is_null(given_name)': 'scanned; key; created; updated',
   'eq(given_name,g5)': 'scanned; key; created; updated',
+  'eq(enabled,false)': 'scanned; key; created; updated',
+  'eq(enabled,true):like(email,p1*)': `scanned; ${NAME}; ${NAME}, sorted; ${NAME}, sorted`.replaceAll(
+    'name',
+    'email',
+  ),
   'eq(email,x):is_null(given_name)': 'scanned; by_email email_key=?; created; updated',
   'eq(email,x):eq(name,y)': 'scanned; by_name name_key=?; created; updated',
   'eq(email,x):ge(created_at,2026-01-01)':

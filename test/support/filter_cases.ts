@@ -14,6 +14,7 @@ export const ATTRIBUTES = {
   created_at: { compared: 'instant', operators: ORDERED },
   issuer: { compared: 'exact', operators: ['eq', 'in'] },
   subject: { compared: 'exact', operators: ['eq', 'in', 'is_null'] },
+  enabled: { compared: 'flag', operators: ['eq'] },
   text: { compared: 'words', operators: ['match'], members: ['name', 'email'] },
 } as const satisfies Filterables;
 
@@ -60,6 +61,10 @@ const words = (...values: string[]) => ({
 });
 const instant = (at: string) => [
   [{ kind: 'one_of', member: 'created_at', compared: 'instant', values: [Date.parse(at)] }],
+];
+
+const flag = (value: number) => [
+  [{ kind: 'one_of', member: 'enabled', compared: 'flag', values: [value] }],
 ];
 
 export const ID = '0F0A1B2C-3d4e-5f60-7182-93a4b5c6d7e8';
@@ -142,12 +147,14 @@ export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['eq(created_at,2018-04-16)', instant('2018-04-16T00:00:00.000Z')],
   ['eq(created_at,2020-02-29)', instant('2020-02-29T00:00:00.000Z')],
   ['eq(created_at,0050-01-01)', instant('0050-01-01T00:00:00.000Z')],
+  ['eq(enabled,false)', flag(0)],
+  ["eq(enabled,'true')", flag(1)],
 ];
 
 const NO_OPERATOR = 'an operator was expected';
 const UNKNOWN_OPERATOR = 'the operator must be one of eq, in, like, ilike, match, lt, le, gt, ge, is_null';
 const UNKNOWN_ATTRIBUTE =
-  'the attribute must be one of id, name, email, given_name, created_at, issuer, subject, text';
+  'the attribute must be one of id, name, email, given_name, created_at, issuer, subject, enabled, text';
 const NO_BRACKET = '"(" was expected';
 const NO_ATTRIBUTE = 'an attribute was expected';
 const NO_COMMA = '"," was expected';
@@ -167,6 +174,7 @@ const INVISIBLE = 'a value with a visible character was expected, of at most 320
 const INSTANT =
   'an instant was expected: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS.mmm with Z or an offset as +HH:MM';
 const IDENTIFIER = 'an identifier in UUID form was expected';
+const FLAG = 'true or false was expected';
 export const SIZE = 'must have at most 8192 bytes';
 export const oneValue = (operator: string) =>
   `${operator} takes one value; one that holds a comma must be quoted`;
@@ -272,6 +280,11 @@ export const INVALID_FILTERS: readonly [text: string, character: number, rule: s
   [`gt(id,${ID.slice(1)})`, 7, IDENTIFIER],
   [`in(id,${ID},*)`, 44, IDENTIFIER],
   [`eq(id,"${ID} ")`, 7, IDENTIFIER],
+  ...['no', '0', '1', 'False', 'TRUE', 'null', '*', '"true "'].map(
+    (value): [string, number, string] => [`eq(enabled,${value})`, 12, FLAG],
+  ),
+  ['in(enabled,true,false)', 1, operatorOf('enabled')],
+  ['is_null(enabled)', 1, operatorOf('enabled')],
   ...[
     '2018',
     '2018-02-30',

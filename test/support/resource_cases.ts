@@ -159,6 +159,7 @@ export const KINDS: readonly [Kind, Kind, Kind, Kind, Kind, Kind] = [
       given_name: 'Jane',
       middle_name: 'M.',
       family_name: 'Doe',
+      enabled: false,
     }),
     forms: {
       name: text(255),
@@ -166,6 +167,7 @@ export const KINDS: readonly [Kind, Kind, Kind, Kind, Kind, Kind] = [
       given_name: { of: 'text', max: 255, isNullable: true },
       middle_name: { of: 'text', max: 255, isNullable: true },
       family_name: { of: 'text', max: 255, isNullable: true },
+      enabled: { of: 'boolean' },
     },
     required: ['name', 'email'],
     shown: ({ name, email }) => ({

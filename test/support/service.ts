@@ -355,6 +355,7 @@ export const userMembers = {
   family_name: 'Doering',
   creation_status: 'COMPLETE',
   email_vouched: true,
+  enabled: true,
 };
 
 /** A record with these members, created now. */

@@ -139,6 +139,11 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
           <h2>How this user signs in</h2>
           <AddLinkButtons onAction={onAction} />
         </div>
+        {user.record.enabled === false && (
+          <p class="note note-warn" role="status">
+            <Icon name="warning" /> This user is disabled and cannot sign in.
+          </p>
+        )}
         {links.length > 0 && (
           <IdentityGraph
             realm={realm}

@@ -113,12 +113,17 @@ function joinPieces(pieces: readonly Piece[]): Presenter {
 }
 
 function members(of: readonly Member[]): Piece[][] {
-  return of.map(({ name, annotation }) =>
+  const shown: Piece[][] = [];
+  for (const { name, annotation } of of) {
+    const { references, shownIf } = annotation;
+    const key = JSON.stringify(name);
     // An ID needs no escaping.
-    annotation.references
-      ? [`${JSON.stringify(name)}:"`, (record) => record[name] as Uuid, '"']
-      : [`${JSON.stringify(name)}:`, (record) => JSON.stringify(record[name] ?? null)],
-  );
+    if (references) shown.push([`${key}:"`, (record) => record[name] as Uuid, '"']);
+    else if (shownIf === undefined) shown.push([`${key}:`, (record) => JSON.stringify(record[name] ?? null)]);
+    // It follows another member, whose pieces it extends: a comma belongs to it.
+    else shown.at(-1)?.push((record) => (record[name] === shownIf ? `,${key}:${shownIf}` : ''));
+  }
+  return shown;
 }
 
 function object(of: readonly Piece[][]): Piece[] {

@@ -19,11 +19,15 @@ import {
  * - `exact`: code point for code point.
  * - `instant`: as milliseconds since the epoch.
  * - `identifier`: as UUIDs in lower case.
+ * - `flag`: as true or false.
  * - `words`: by the beginnings of the words of several members, which are indexed.
  */
 export type Filterable =
   | { readonly compared: 'folded'; readonly operators: readonly Exclude<FilterOperator, 'match'>[] }
-  | { readonly compared: 'exact' | 'instant' | 'identifier'; readonly operators: readonly PlainOperator[] }
+  | {
+      readonly compared: 'exact' | 'instant' | 'identifier' | 'flag';
+      readonly operators: readonly PlainOperator[];
+    }
   | {
       readonly compared: 'words';
       readonly operators: readonly ['match'];
@@ -37,7 +41,7 @@ export type Filterables = Readonly<Record<string, Filterable>>;
 
 type Compared = Exclude<Filterable['compared'], 'words'>;
 
-/** A parameter of a statement: milliseconds for an instant, otherwise text. */
+/** A parameter of a statement: milliseconds for an instant, 0 or 1 for a flag, otherwise text. */
 export type ComparableValue = string | number;
 
 type RangeOperator = Extract<FilterOperator, 'gt' | 'ge' | 'lt' | 'le'>;
@@ -189,7 +193,13 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
     rule: 'an instant was expected: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS.mmm with Z or an offset as +HH:MM',
   },
   identifier: { finish: parseUuid, rule: 'an identifier in UUID form was expected' },
+  flag: { finish: (text) => FLAGS.get(text), rule: 'true or false was expected' },
 };
+
+const FLAGS: ReadonlyMap<string, number> = new Map([
+  ['false', 0],
+  ['true', 1],
+]);
 
 /** The value to compare with; undefined for an invalid one. */
 export function comparableValue(text: string, compared: Filterable['compared']): ComparableValue | undefined {

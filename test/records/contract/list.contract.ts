@@ -54,7 +54,7 @@ const INITIALS = [
   "'",
 ];
 
-/** Some persons have the same time, so that the identifier decides the order; some have no given name. */
+/** Some persons have the same time, so that the identifier decides the order; some have no given name, and some are disabled. */
 function person(fixture: RealmFixture, number: number): Insert {
   const name = `${INITIALS[number % INITIALS.length]}${number % 7} Doe`;
   const written = insert(user, [fixture.realm, mintId()], {
@@ -62,6 +62,7 @@ function person(fixture: RealmFixture, number: number): Insert {
     name,
     email: `p${number % 50}@${number % 3 === 0 ? 'Banks.example' : 'shop.example'}`,
     given_name: number % 4 === 0 ? null : `G${number}`,
+    enabled: number % 9 !== 0,
   });
   const created_at = FIRST_AT + Math.floor(number / 3);
   const updated_at = created_at + ((number * 7919) % 1000);
@@ -88,6 +89,8 @@ export const FILTERS: readonly (readonly [string, (record: AnyRecord) => boolean
   ['like(name,*😁3 DOE)', is('name', (key) => key.endsWith('😁3 doe'))],
   ['is_null(given_name)', (record) => record.given_name === null],
   ['eq(given_name,g5)', is('given_name', (key) => key === 'g5')],
+  ['eq(enabled,false)', ({ enabled }) => enabled === false],
+  ['eq(enabled,true):like(email,p1*)', ({ enabled, email }) => enabled === true && /^p1/.test(String(email))],
   ['gt(created_at,2026-01-01T00:00:00.040Z)', ({ created_at }) => created_at > FIRST_AT + 40],
   ['ge(updated_at,2026-01-01T00:00:00.500Z)', ({ updated_at }) => updated_at >= FIRST_AT + 500],
   [

@@ -198,6 +198,7 @@ create table user_info (
   family_name text collate "C",
   creation_status text collate "C" not null,
   email_vouched integer not null,
+  enabled integer not null,
   name_key text collate "C" not null,
   email_key text collate "C" not null,
   given_name_key text collate "C",

@@ -296,6 +296,7 @@ create table user_info (
   family_name text,
   creation_status text not null,
   email_vouched integer not null,
+  enabled integer not null,
   name_key text not null,
   email_key text not null,
   given_name_key text,
