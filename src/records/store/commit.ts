@@ -15,6 +15,7 @@ import type {
 } from '../../model/store.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { first, type Work, type WorkResult } from '../../sql/transaction_work.ts';
+import { openSignInEnds } from './ended_sign_ins.ts';
 import { openGuards } from './guards.ts';
 import type { IdempotencyStore } from './idempotency.ts';
 import type { Removals } from './removal.ts';
@@ -42,6 +43,7 @@ const ALREADY_ANSWERED: CommitResult = Object.freeze({ kind: 'already_answered' 
 /** The work of commits. */
 export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) {
   const { violatedBefore, violatedAfter } = openGuards(of, dialect);
+  const endSignIns = openSignInEnds(of, dialect);
 
   function* insert(write: Insert, done: CommittedWrites): Work<WriteRefusal | undefined> {
     const refusal = yield* storeRecord(write, of);
@@ -70,7 +72,7 @@ export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) 
 
   /** A missing record, a unique value that is in use and another revision are reported before a guard. */
   function* patch(write: PatchWrite, done: CommittedWrites): Work<WriteRefusal | undefined> {
-    const { change, resource, expectedRevision, guards } = write;
+    const { change, resource, key, expectedRevision, guards } = write;
     const before = yield* readRecord(write);
     // The row changes what these guards compare with.
     const violated = guards && (yield* violatedBefore(write, guards));
@@ -82,6 +84,7 @@ export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) 
     if (change)
       done.entries.push(
         entryOf(change, resource, { before, after, members: Object.keys(write.patch.members) }),
+        ...(yield* endSignIns({ resource, key, before, after }, change)),
       );
     return undefined;
   }

@@ -31,7 +31,7 @@ export function openRecords(
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals(of, dialect);
   const commit = openCommits({ of, dialect, removals, idempotency });
-  const { getStored, load } = openLoading(of, transactions);
+  const { getStored, load } = openLoading(of, transactions, dialect);
 
   return {
     ...openErasing(removals, transactions, dialect),

@@ -8,7 +8,7 @@ import type { Statements } from '../../records/store/statements.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from '../../sql/tables/derived_columns.ts';
 import { haveValues } from '../../sql/tables/records.ts';
-import { first, type SqlValue, type Work } from '../../sql/transaction_work.ts';
+import { execute, first, type SqlValue, type Work } from '../../sql/transaction_work.ts';
 
 const { table } = passwordProfileInfo;
 const KEY = ['realm_id', 'user_id', 'id'];
@@ -27,6 +27,11 @@ export const selectAuthenticated = (dialect: Dialect): string => {
   const selected = [`${dialect.foundRows.id(table)} as realm_id`, ...columns, 'password_hash_mac'].join(', ');
   return `select ${selected} from ${table} where ${haveValues(passwordProfileInfo, KEY, dialect)}`;
 };
+
+/** Parameters: version, MAC, the key. */
+export const renewText = (dialect: Dialect): string =>
+  `update ${table} set credential_version = ?, password_hash_mac = ?
+    where ${haveValues(passwordProfileInfo, KEY, dialect)}`;
 
 /** The covered columns of a row, and its MAC. */
 export type CoveredRow = Readonly<Record<string, SqlValue | undefined>>;
@@ -52,8 +57,13 @@ export function withPasswordMacs(
   dialect: Dialect,
   macs: RowMacs,
 ): (resource: Resource) => Statements {
-  const authenticate = authenticateBy(openPasswordMacs(macs), selectAuthenticated(dialect));
-  const authenticated = { ...of(passwordProfileInfo), authenticate };
+  const passwordMacs = openPasswordMacs(macs);
+  const select = selectAuthenticated(dialect);
+  const authenticated = {
+    ...of(passwordProfileInfo),
+    authenticate: authenticateBy(passwordMacs, select),
+    renewVersion: renewVersionBy(passwordMacs, select, renewText(dialect)),
+  };
   return (resource) => (resource === passwordProfileInfo ? authenticated : of(resource));
 }
 
@@ -84,6 +94,16 @@ function authenticateBy(macs: ReturnType<typeof openPasswordMacs>, select: strin
     const row = coveredValues(key, write.record);
     const kept = stored?.password_hash === row.password_hash ? stored : undefined;
     return authenticated(row, kept, write.record.revision);
+  };
+}
+
+/** As a write that leaves the hash, but for the version. */
+function renewVersionBy(macs: ReturnType<typeof openPasswordMacs>, select: string, update: string) {
+  return function* (key: Key, version: Revision): Work<void> {
+    const stored = yield* first<CoveredRow>(select, ...key);
+    if (!stored?.password_hash) return;
+    const mac = macs.isValid(stored) ? macs.of({ ...stored, credential_version: version }) : null;
+    yield* execute(update, version, mac, ...key);
   };
 }
 
