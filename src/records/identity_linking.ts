@@ -17,10 +17,16 @@ export type LinkedIdentity = {
 };
 
 /**
- * `email_not_verified`: by the provider, or nobody vouched for the address of the user. `taken`: the identity is of another user, the
- * user does not exist, or other writes came first twice.
+ * `disabled`: the identity, its address or the caller names a user who is. `email_not_verified`: by the provider, or nobody vouched for
+ * the address of the user. `taken`: the identity is of another user, the user does not exist, or other writes came first twice.
  */
-export type LinkRefusal = 'no_email' | 'email_not_verified' | 'email_ambiguous' | 'may_not_create' | 'taken';
+export type LinkRefusal =
+  | 'disabled'
+  | 'no_email'
+  | 'email_not_verified'
+  | 'email_ambiguous'
+  | 'may_not_create'
+  | 'taken';
 
 /** `profileId`: of a new link. */
 type LinkPlace = { readonly realm: AnyRecord; readonly profileId: Uuid };
@@ -29,11 +35,15 @@ type LinkingDeps = { readonly store: Store & Pick<Loader, 'getStored'>; readonly
 
 /** Links identities to users, so that no e-mail address gives one person the user of another. */
 export function openIdentityLinking({ store, writeRecords }: LinkingDeps) {
-  /** Finds the link whichever profile it belongs to. */
+  const isDisabled = async (realmId: Uuid, userId: Uuid) =>
+    (await store.get(user, [realmId, userId]))?.enabled === false;
+
+  /** Finds the link whichever profile it belongs to. The user is read last: disabling it changes the revision of the link. */
   async function findKnown({ issuer, subject }: OidcIdentity, realmId: Uuid) {
     const members = oidcProfileInfo.reverseLookup.by[0];
     const found = await store.find(oidcProfileInfo, realmId, { members, values: [issuer, subject] });
-    return found && linkedBy('known', found);
+    const known = found && linkedBy('known', found);
+    return known && (await isDisabled(realmId, known.userId)) ? 'disabled' : known;
   }
 
   /** The user to whom an address belongs without doubt; undefined if no user has one like it, or users may share it. */
@@ -48,6 +58,7 @@ export function openIdentityLinking({ store, writeRecords }: LinkingDeps) {
     const [found, other] = page?.items ?? [];
     if (!found) return undefined;
     if (other || inLowerCase(String(found.record.email)) !== inLowerCase(email)) return 'email_ambiguous';
+    if (found.record.enabled === false) return 'disabled';
     if (!isVerified) return 'email_not_verified';
     // The hidden member is read last: the write fails if the revision is another by then.
     const stored = await store.getStored(user, found.key);
@@ -84,7 +95,8 @@ export function openIdentityLinking({ store, writeRecords }: LinkingDeps) {
       return attemptTwice(async () => {
         const { realm, userId } = place;
         const known = await findKnown(identity, realm.id);
-        if (known) return known.userId === userId ? known : 'taken';
+        if (known) return known === 'disabled' || known.userId === userId ? known : 'taken';
+        if (await isDisabled(realm.id, userId)) return 'disabled';
         return write('linked', linkRequest(identity, place, userId), by);
       });
     },

@@ -76,13 +76,13 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
       if (mayHaveBegun(error)) await budgets.countWrong(attempt);
       throw error;
     });
-    if (!credential || hash === undefined || !check.isRight) {
+    const isRight = hash !== undefined && check.isRight;
+    // The password may have been changed, or its user disabled or deleted, while the attempt waited.
+    const now = isRight && (await credentials.find(attempt.realmId, attempt.profileId, attempt.usernameKey));
+    if (!credential || !now || now.infoId !== credential.infoId || now.version !== credential.version) {
       await budgets.countWrong(attempt);
       return WRONG;
     }
-    // The password may have been changed, or its user deleted, while the attempt waited.
-    const now = await credentials.find(attempt.realmId, attempt.profileId, attempt.usernameKey);
-    if (!now || now.infoId !== credential.infoId || now.version !== credential.version) return WRONG;
     deps.rehash({ credential, password, check });
     return { kind: 'right', credential, deviceToken: devices.make(attempt, credential.version) };
   }

@@ -54,6 +54,11 @@ const userOf = async (claims: Json) => (await signedInOf(await signIn(claims))).
 
 const countChanges = async () => (await records.changes(realm, 0, 1_000)).length;
 
+async function setEnabled(id: string, enabled: boolean): Promise<void> {
+  const data = { type: user.type, enabled };
+  expect((await service.put(`${USERS}/${id}`, token, { data })).status).toBe(200);
+}
+
 /** Signs in a person who is refused. Nothing is written. */
 async function expectRefused(claims: Json): Promise<void> {
   const before = await countChanges();
@@ -157,6 +162,19 @@ describe('a known identity', () => {
     expect(await readLinks(id)).toHaveLength(1);
   });
 
+  test('of a disabled user is refused as a wrong password, makes no user, and is known once the user is enabled', async () => {
+    const jane = newPerson();
+    const id = await userOf(jane);
+    await setEnabled(id, false);
+    for (const policy of ['allowed', 'api_only'] as const) {
+      await setPolicy(policy);
+      for (const email of [jane.email, 'another@example.com', undefined])
+        await expectRefused({ ...jane, email });
+    }
+    await setEnabled(id, true);
+    expect(await userOf(jane)).toBe(id);
+  });
+
   test('whose link a caller created is found without the scope sign-up', async () => {
     const jane = newPerson();
     const id = await createUser('of-jane@example.com');
@@ -196,6 +214,16 @@ describe('with the policy api_only an identity', () => {
       await expectRefused(jane);
     },
   );
+
+  test('is refused where the one user with its address is disabled', async () => {
+    await setPolicy('api_only');
+    const jane = newPerson();
+    const id = await createUser(jane.email);
+    await setEnabled(id, false);
+    await expectRefused(jane);
+    await setEnabled(id, true);
+    expect(await userOf(jane)).toBe(id as Uuid);
+  });
 
   test('is refused where two users have its address', async () => {
     await setPolicy('api_only');

@@ -8,6 +8,7 @@ import {
   ACCOUNT_TOKEN_HEADER,
   accountTokenOf,
   createPassword,
+  END_USER,
   RENEWAL,
   requestTokens,
 } from '../support/sign_in.ts';
@@ -146,6 +147,22 @@ describe('a renewal of a sign-in with a code', () => {
       expect([200, 201, 204]).toContain((await change(user, await linkOf(user), at)).status);
       await expectRefused(token);
     }
+  });
+
+  test('is 401 while its user is disabled, and after the user was enabled again', async () => {
+    const jane = newPerson();
+    const { user, token } = await enter(jane);
+    for (const enabled of [false, true]) {
+      const data = { type: 'user_authentication_info', enabled };
+      const path = `${BASE}/user-authentication-info/${user}`;
+      expect((await service.put(path, await writer(), { data })).status).toBe(200);
+      await expectRefused(token);
+      const headers = { ...END_USER, [ACCOUNT_TOKEN_HEADER]: token };
+      expect((await service.get(`/v2/account-members/${user}`, await access(), headers)).status).toBe(401);
+    }
+    const again = await enter(jane);
+    expect(again.user).toBe(user);
+    expect((await renew(again.token)).status).toBe(201);
   });
 
   test('is 401 after the identity was linked to another user', async () => {

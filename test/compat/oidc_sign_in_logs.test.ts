@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { realm as realmResource } from '../../src/model/resources.ts';
+import { realm as realmResource, user as userResource } from '../../src/model/resources.ts';
 import { TABLES } from '../../src/sql/tables/tables.ts';
 import { callbackUrl, LOGIN, loginUrl, redirectOf, visit } from '../support/oidc_sign_in.ts';
 import { newPerson, signedInOf, startTokenCalls, type TokenCalls } from '../support/oidc_token_calls.ts';
@@ -74,6 +74,12 @@ test('failed sign-ins are logged with their cause, and metrics count every outco
     const path = `/v2/authentication-realms/${realm}`;
     expect((await service.put(path, writer, { data })).status).toBe(200);
   };
+  const disableAndSignIn = async (person: Json, id: string) => {
+    const data = { type: userResource.type, enabled: false };
+    const path = `/v2/authentication-realms/${realm}/user-authentication-info/${id}`;
+    expect((await service.put(path, await service.token('users:write'), { data })).status).toBe(200);
+    return signIn(person);
+  };
   const jane = newPerson();
   const statuses = [(await signIn(jane)).status, (await signIn(jane)).status];
   await setPolicy('api_only');
@@ -82,7 +88,7 @@ test('failed sign-ins are logged with their cause, and metrics count every outco
   // Two users with one address.
   await setPolicy('allowed');
   const john = newPerson();
-  await signedInOf(await signIn(john));
+  const ofJohn = await signedInOf(await signIn(john));
   await signedInOf(await signIn({ ...newPerson(), email: john.email }));
   await setPolicy('api_only');
   const signInAlone = await signInTokenOf(service, { scope: 'sign-in' });
@@ -93,6 +99,7 @@ test('failed sign-ins are logged with their cause, and metrics count every outco
     ['email_not_verified', () => signIn(newPerson({ email: jane.email, email_verified: false }))],
     ['email_ambiguous', () => signIn(newPerson({ email: john.email }))],
     ['may_not_create', () => signIn(newPerson(), { token: signInAlone })],
+    ['disabled', () => disableAndSignIn(john, ofJohn.user)],
   ];
   for (const [, sent] of refused) expect((await sent()).status).toBe(400);
   routes.set('/token', calls.answerWith(500, {}));
@@ -115,7 +122,7 @@ test('failed sign-ins are logged with their cause, and metrics count every outco
     ({ labels }) => labels.mechanism === 'oidc',
   );
   expect(Object.fromEntries(samples.map(({ labels, value }) => [labels.outcome, value]))).toEqual({
-    ...{ created: 3, known: 2, linked: 1, refused: 7 + 110 - throttled, unavailable: 2 },
+    ...{ created: 3, known: 2, linked: 1, refused: 8 + 110 - throttled, unavailable: 2 },
     ...{ throttled, overloaded: 0 },
   });
   expect(new Set(samples.flatMap(({ labels }) => Object.keys(labels)))).toEqual(

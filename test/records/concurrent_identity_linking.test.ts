@@ -67,6 +67,41 @@ test('an identity gets a user of its own, or is refused, where the found one is 
   expect(late.users.map(({ id }) => id)).toEqual([made.userId]);
 });
 
+test.each(['1', '2'])('an identity is refused where the user is disabled after reading %s', async (at) => {
+  const { result, users, links } = await linkDuring(async (realmId, id, reading) => {
+    if (String(reading) === at) await changeUser(realmId, id, { enabled: false });
+  });
+  expect(result).toBe('disabled');
+  expect([users.length, links]).toEqual([1, []]);
+});
+
+test('a known identity is refused where its user is disabled after the link was read', async () => {
+  const place = await createPlace('allowed');
+  const mike = identityOf();
+  const { userId } = linkedOf(await link(mike, place, SHOP));
+  const find: Store['find'] = async (...request) => {
+    const found = await store.find(...request);
+    await changeUser(place.realm.id, userId, { enabled: false });
+    return found;
+  };
+  expect(await open({ find }).link(mike, place, SHOP)).toBe('disabled');
+});
+
+test('a known identity whose user is disabled after it was read gets a revision that its link no longer has', async () => {
+  const place = await createPlace('allowed');
+  const mike = identityOf();
+  const { userId } = linkedOf(await link(mike, place, SHOP));
+  const get = (async (...request: Parameters<Store['get']>) => {
+    const found = await store.get(...request);
+    await changeUser(place.realm.id, userId, { enabled: false });
+    return found;
+  }) as Store['get'];
+  const known = linkedOf(await open({ get }).link(mike, place, SHOP));
+  const [stored] = (await contentsOf(place.realm.id)).links;
+  expect([known.outcome, known.infoId]).toEqual(['known', stored?.record.id as Uuid]);
+  expect(stored?.record.revision).not.toBe(known.revision);
+});
+
 test('an identity is linked at the second attempt where the name of the user changes at the first', async () => {
   const { result, userId } = await linkDuring(async (realmId, id, reading) => {
     if (reading === 2) await changeUser(realmId, id, { name: 'Michael' });

@@ -14,7 +14,7 @@ import {
   SHOP,
 } from './linking_fixtures.ts';
 
-const { store, open, createPlace, createProfile, createUser, remove, contentsOf } =
+const { store, open, createPlace, createProfile, createUser, changeUser, remove, contentsOf } =
   await openLinkingFixture();
 const { link, linkTo } = open();
 
@@ -132,6 +132,43 @@ test.each(['allowed', 'api_only'])(
     expect(await contentsOf(place.realm.id)).toEqual(before);
   },
 );
+
+test.each(['allowed', 'api_only'])(
+  'a known identity of a disabled user is refused by policy %s until the user is enabled, and makes no other',
+  async (policy) => {
+    const place = await createPlace(policy);
+    const realmId = place.realm.id;
+    const mike = identityOf();
+    const made = linkedOf(await link(mike, place, SHOP));
+    const other = await createUser(realmId, 'jane@example.org');
+    await changeUser(realmId, made.userId, { enabled: false });
+    const before = await contentsOf(realmId);
+    for (const email of [mike.email, 'jane@example.org', 'new@example.org', undefined])
+      expect(await link({ ...mike, email }, place, SHOP)).toBe('disabled');
+    expect(await link(mike, { ...place, mayCreate: false }, SHOP)).toBe('disabled');
+    for (const userId of [made.userId, other])
+      expect(await linkTo(mike, { ...place, userId }, SHOP)).toBe('disabled');
+    expect(await contentsOf(realmId)).toEqual(before);
+    await changeUser(realmId, made.userId, { enabled: true });
+    const again = linkedOf(await link(mike, place, SHOP));
+    expect(again).toEqual({ ...made, outcome: 'known', revision: before.links[0]?.record.revision as never });
+    // A token of the earlier sign-in names the revision that the link had then.
+    expect(again.revision).not.toBe(made.revision);
+  },
+);
+
+test('an identity is linked neither by the address of a disabled user nor to one whom the caller names', async () => {
+  const place = await createPlace('api_only');
+  const userId = await createUser(place.realm.id, 'mike@github.com');
+  await changeUser(place.realm.id, userId, { enabled: false });
+  const before = await contentsOf(place.realm.id);
+  for (const isEmailVerified of [true, false])
+    expect(await link(identityOf({ isEmailVerified }), place, SHOP)).toBe('disabled');
+  expect(await linkTo(identityOf(), { ...place, userId }, SHOP)).toBe('disabled');
+  expect(await contentsOf(place.realm.id)).toEqual(before);
+  await createUser(place.realm.id, 'mike@github.com');
+  expect(await link(identityOf(), place, SHOP)).toBe('email_ambiguous');
+});
 
 test('an identity is not linked to a user of another realm', async () => {
   const [place, other] = [await createPlace('api_only'), await createPlace('api_only')];

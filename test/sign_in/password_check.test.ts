@@ -127,13 +127,13 @@ test('an attempt that waited while another one took the last token of the name i
 });
 
 test.each([
-  ['was deleted', undefined],
+  ['was deleted, or its user disabled,', undefined],
   ['now belongs to another link', { infoId: systemClock.mintId() }],
   ['has another password', { version: 'w' }],
-])('a right password whose name %s during its check is wrong, and not hashed again', async (_, change) => {
+])('a right password whose name %s during its check is counted as wrong', async (how, change) => {
   let reads = 0;
   const rehashed: unknown[] = [];
-  const { check } = openCheck({
+  const { check, budgets } = openCheck({
     credentials: {
       find(realmId, profileId) {
         reads += 1;
@@ -145,7 +145,10 @@ test.each([
     compare: RIGHT,
     rehash: (checked) => rehashed.push(checked),
   });
-  expect([await check(requestOf('changed')), reads, rehashed]).toEqual([{ kind: 'wrong' }, 2, []]);
+  const name = `a name that ${how}`;
+  for (let count = 0; count < 99; count += 1) await budgets.countWrong(attemptOf(name));
+  expect([await check(requestOf(name)), reads, rehashed]).toEqual([{ kind: 'wrong' }, 2, []]);
+  expect(await budgets.admit(attemptOf(name))).toEqual({ retryAfterS: 600 });
 });
 
 test('a device token is valid for the name that it was made for, whose budget others have exhausted', async () => {

@@ -56,9 +56,10 @@ export type LogRecord =
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
    * A sign-in through this OIDC profile failed: `code_refused`, `id_token_refused`, `userinfo_refused`; `no_email`, `email_not_verified`,
-   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for that of another user; or, of the provider, as in
-   * `console_provider`, `keys_unreadable` or `userinfo_failed`; or `client_secret_unusable`, if the profile has none, or none that
-   * the master key opens. `count` is the number for this profile and cause: the first, or further ones of a second.
+   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for that of another user; `disabled` for a
+   * [disabled user](../wire.md#disabled-users); or, of the provider, as in `console_provider`, `keys_unreadable` or `userinfo_failed`; or
+   * `client_secret_unusable`, if the profile has none, or none that the master key opens. `count` is the number for this profile and
+   * cause: the first, or further ones of a second.
    */
   | {
       readonly event: 'oidc_sign_in_failed';

@@ -3,14 +3,14 @@ import { type StoredId, type Uuid, uuidText } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { AuditEntry } from '../../model/log/audit_entry.ts';
 import { type HashKind, hashKind, isCheckable, type MadeHash } from '../../model/password_hash.ts';
-import { passwordProfileInfo } from '../../model/resources.ts';
+import { passwordProfileInfo, user } from '../../model/resources.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { haveValues } from '../../sql/tables/records.ts';
 import { all, execute, first, type Work } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
 import { type CoveredRow, openPasswordMacs } from './password_macs.ts';
 
-/** What a password check needs of a password profile info. */
+/** What a password check needs of a password profile info, of a user who is enabled. */
 export interface Credential {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
@@ -44,13 +44,18 @@ export const credentialColumns = (
 const KEY = ['realm_id', 'user_id', 'id'];
 const OF_PROFILE = ['realm_id', 'password_profile_id'];
 
-const selectCredential = ({ foundRows }: Dialect): string =>
-  `select ${credentialColumns(foundRows.id(table))} from ${table}`;
+/** A disabled user has no credential, so that a right password costs what an unknown username does. */
+const OF_ENABLED = `exists (select 1 from ${user.table} u
+    where u.realm_id = ${table}.realm_id and u.id = ${table}.user_id and u.enabled = 1)`;
+
+const selectCredential = (columns: readonly string[], dialect: Dialect): string =>
+  `select ${credentialColumns(dialect.foundRows.id(table))} from ${table}
+  where ${haveValues(passwordProfileInfo, columns, dialect)} and ${OF_ENABLED}`;
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Dialect) => ({
-  find: `${selectCredential(dialect)} where ${haveValues(passwordProfileInfo, OF_PROFILE, dialect)} and username_key = ?`,
-  get: `${selectCredential(dialect)} where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
+  find: `${selectCredential(OF_PROFILE, dialect)} and username_key = ?`,
+  get: selectCredential(KEY, dialect),
   rehash: `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
   where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
   hashKinds: `select ${HASH} as hash, coalesce(password_normalised, 0) as normalised
@@ -102,7 +107,7 @@ export function openCredentialStore(
   }
 
   return {
-    /** The credential of a username in a profile, by its folded key. */
+    /** The credential of a username in a profile, by its folded key; undefined for none, and for that of a disabled user. */
     find: (realmId: Uuid, profileId: Uuid, usernameKey: string) =>
       read(() => credential(sql.find, realmId, profileId, usernameKey)),
     get: (realmId: Uuid, userId: Uuid, infoId: Uuid) =>

@@ -73,6 +73,20 @@ test('a stolen account token does not renew again when the version of its passwo
   expect(await renew(stolen)).toBe(401);
 });
 
+test('a planted hash is none after its user was disabled and enabled', async () => {
+  const jane = await createPassword(db, accounts);
+  await edit(jane, `password_hash = '${cheapHash('planted password')}'`);
+  const path = `/v2/authentication-realms/${accounts}/user-authentication-info/${jane.user}`;
+  const writer = await service.token('users:write');
+  for (const enabled of [false, true]) {
+    const data = { type: user.type, enabled };
+    expect((await service.put(path, writer, { data })).status).toBe(200);
+  }
+  expect(await signIn({ ...jane, password: 'planted password' })).toBe(400);
+  await put(jane, { password: 'another horse battery' });
+  expect(await signIn({ ...jane, password: 'another horse battery' })).toBe(201);
+});
+
 /** Edits of a link, each with what to sign in as afterwards. */
 const EDITS: Readonly<Record<string, (own: PasswordFixture) => Promise<PasswordFixture>>> = {
   async 'another hash'(own) {

@@ -164,6 +164,30 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       expect([first, second]).not.toContain(third);
     });
 
+    test('a disabled user has no credential, and once enabled again one of another version', async () => {
+      const jane = await commitWritten(store, anotherUser(fixture));
+      const at = { ...fixture, user: jane.record.id };
+      const link = await commitWritten(store, usernameLink(at, 'disabled@example.com'));
+      const own = async () => opened.credentials.get(at.realm, at.user, idOf(link));
+      async function setEnabled(enabled: boolean): Promise<void> {
+        const { resource, key } = jane;
+        const patched = { members: { enabled }, revision: mintRevision(), at: now() };
+        const record = { ...jane.record, enabled, revision: patched.revision };
+        const change = changeFor({ op: 'insert', resource, key, record }, 'updated');
+        const result = await store.commit([{ op: 'patch', resource, key, patch: patched, change }]);
+        expect(result.kind).toBe('written');
+      }
+      const before = credentialOf(await own());
+      await setEnabled(false);
+      expect([await own(), await find('disabled@example.com')]).toEqual([undefined, undefined]);
+      expect(await opened.credentials.rehash(before, MADE, AUDIT_ENTRY)).toBe(false);
+      await setEnabled(true);
+      const after = credentialOf(await own());
+      expect(after).toEqual({ ...before, version: expect.stringMatching(/^[0-9a-f]{16}$/) });
+      expect(after.version).not.toBe(before.version);
+      expect(await find('disabled@example.com')).toEqual(after);
+    });
+
     test('a new hash replaces the stored one only if that is still the same, and nothing else changes', async () => {
       const link = await createLink('rehashed@example.com');
       const before = await store.get(passwordProfileInfo, link.key);
