@@ -204,11 +204,13 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
   }
 }
 
-function printSummary({ counts, ignored }: ImportResult, { dryRun }: ImportOptions): void {
+function printSummary({ counts, ignored, mapped }: ImportResult, { dryRun }: ImportOptions): void {
   const { imported, unchanged, replaced, refused } = counts;
   // Quoted, because a name can have any character.
-  const names = [...ignored].sort().map(([name, count]) => `${printableJson(name)} ${count}`);
-  if (names.length > 0) printLine(`ignored: ${names.join(', ')}`);
+  for (const [what, names] of Object.entries({ ignored, 'read as enabled': mapped })) {
+    const counted = [...names].sort().map(([name, count]) => `${printableJson(name)} ${count}`);
+    if (counted.length > 0) printLine(`${what}: ${counted.join(', ')}`);
+  }
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);
 }

@@ -34,6 +34,8 @@ export interface ImportResult {
   readonly counts: ImportCounts;
   /** How many lines had which unknown member, at most `importUnknownNamesMax` of them. */
   readonly ignored: ReadonlyMap<string, number>;
+  /** How many lines had which member of another system that was read as `enabled`. */
+  readonly mapped: ReadonlyMap<string, number>;
   /** The first line that is not done, from which an import can resume; undefined where all of them are. */
   readonly resumeLine: number | undefined;
   /** The error of the database that ended the import. */
@@ -52,6 +54,7 @@ interface Run {
   readonly plan: ImportOptions;
   readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };
   readonly ignored: Map<string, number>;
+  readonly mapped: Map<string, number>;
   readonly deferred: DeferredLines;
   readonly conditions: EmailConditions;
   batch: ImportBatch;
@@ -82,7 +85,8 @@ export async function importLines(
     failure = error;
   }
   if (isOver(run) || failure) markRestUndone(run);
-  return { counts: run.counts, ignored: run.ignored, resumeLine: run.resumeLine, error: failure };
+  const { counts, ignored, mapped, resumeLine } = run;
+  return { counts, ignored, mapped, resumeLine, error: failure };
 }
 
 function begin(plan: ImportOptions): Run {
@@ -90,6 +94,7 @@ function begin(plan: ImportOptions): Run {
     plan,
     counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
     ignored: new Map(),
+    mapped: new Map(),
     deferred: openDeferredLines(),
     conditions: openEmailConditions(
       ({ resource, key }) => retryWhileUnavailable(plan.signal, () => plan.store.get(resource, key)),
@@ -152,17 +157,20 @@ function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
   const parsed = parseLine(run, line);
   if ('reason' in parsed) return reject(run, parsed);
   // A deferred line was counted when it was read from the file.
-  if (line.number >= run.nextLine) countIgnored(run, parsed.unknown);
+  if (line.number >= run.nextLine) {
+    countNames(run.ignored, parsed.unknown);
+    countNames(run.mapped, parsed.mapped);
+  }
   return parsed.conditions.every((condition) => run.conditions.isKnownNotToApply(condition))
     ? accept(run, line, parsed.load)
     : importConditional(run, line, parsed);
 }
 
-function countIgnored({ ignored }: Run, names: readonly string[]): void {
+function countNames(counts: Map<string, number>, names: readonly string[]): void {
   for (const name of names) {
-    const count = ignored.get(name);
-    if (count !== undefined || ignored.size < LIMITS.importUnknownNamesMax)
-      ignored.set(name, (count ?? 0) + 1);
+    const count = counts.get(name);
+    if (count !== undefined || counts.size < LIMITS.importUnknownNamesMax)
+      counts.set(name, (count ?? 0) + 1);
   }
 }
 

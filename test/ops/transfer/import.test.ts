@@ -41,6 +41,7 @@ describe('an import of a realm', () => {
       resumeLine: undefined,
       error: undefined,
       ignored: new Map(),
+      mapped: new Map(),
       refusals: [],
     });
     const token = await service.token('profile-infos:read');

@@ -96,14 +96,16 @@ describe('authrealm import', () => {
     }
   });
 
-  test('import prints which members it ignored, and refuses them with --strict', async () => {
+  test('import prints which members it ignored and read as enabled, and refuses the former with --strict', async () => {
     const { lines } = realmLines();
     const { args } = await freshDatabase();
-    const source = file('phones.ndjson', [lines.realm, { ...lines.user, phone: '1', '\u001b[2J': 1 }]);
+    const person = { ...lines.user, phone: '1', '\u001b[2J': 1, blocked: true, active: true };
+    const source = file('phones.ndjson', [lines.realm, person]);
     const { code, stdout } = await run('', source, ...args);
-    expect([code, ...stdout.trim().split('\n').slice(-2)]).toEqual([
+    expect([code, ...stdout.trim().split('\n').slice(-3)]).toEqual([
       0,
       'ignored: "\\u001b[2J" 1, "phone" 1',
+      'read as enabled: "active" 1, "blocked" 1',
       'imported 2, unchanged 0, replaced 0, refused 0',
     ]);
     const strict = await run('', source, '--strict', ...args);
