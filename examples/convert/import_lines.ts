@@ -243,8 +243,7 @@ function linkLine(
   };
 }
 
-const isEmpty = (value: unknown) =>
-  !value || (typeof value === 'object' && Object.keys(value).length === 0);
+const isEmpty = (value: unknown) => !value || (typeof value === 'object' && Object.keys(value).length === 0);
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const idOf = (id: string) => (UUID.test(id) ? id.toLowerCase() : deriveId(id));

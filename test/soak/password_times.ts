@@ -26,6 +26,8 @@ import { drawUsernames, forEachAtOnce, type Preparation, type PrepareCall } from
  *   not compared with one kind; the difference would be that between the kinds.
  * - All known names with all unknown ones, which shows that the unknown ones are spread over the kinds as the known ones are.
  *
+ * The right passwords of disabled users are compared with the wrong ones of unknown names.
+ *
  * The hashes cost little, so that they hide no other difference. Responses to throttled requests are compared in the same way.
  * The secret of the installation, from which decoys are drawn, is another one in every run.
  */
@@ -53,10 +55,11 @@ interface NameKind {
   readonly kind: string;
   /** As hashes that were made here. */
   readonly isNormalised?: boolean;
-  readonly make: () => string;
+  readonly make: (password: string) => string;
 }
 
-const KINDS: readonly NameKind[] = [
+/** Whose hashes are of a password that is known. */
+const KINDS_OF_PASSWORDS: readonly NameKind[] = [
   {
     kind: 'argon2id',
     isNormalised: true,
@@ -64,22 +67,26 @@ const KINDS: readonly NameKind[] = [
   },
   { kind: 'argon2i', make: ofBun({ algorithm: 'argon2i', memoryCost: 256, timeCost: 3 }) },
   { kind: 'bcrypt', make: ofBun({ algorithm: 'bcrypt', cost: 4 }) },
+];
+
+const KINDS: readonly NameKind[] = [
+  ...KINDS_OF_PASSWORDS,
   { kind: 'pbkdf2', make: ofKey('$pbkdf2-sha512$i=500,l=64$') },
   { kind: 'scrypt', make: ofKey('$scrypt$ln=8,r=8,p=1$') },
   { kind: 'firebase', make: ofKey(`$scrypt$ln=7,r=8,p=1,k=${signerKeyId(SIGNER_KEY)}$`) },
 ];
 
-function ofBun(algorithm: Bun.Password.Argon2Algorithm | Bun.Password.BCryptAlgorithm): () => string {
-  return () => Bun.password.hashSync('correct horse battery staple', algorithm);
+function ofBun(algorithm: Bun.Password.Argon2Algorithm | Bun.Password.BCryptAlgorithm): NameKind['make'] {
+  return (password) => Bun.password.hashSync(password, algorithm);
 }
 
 /** A hash of no known password: all passwords are wrong, and each is compared in the same time. */
-function ofKey(beforeSalt: string): () => string {
+function ofKey(beforeSalt: string): NameKind['make'] {
   return () => `${beforeSalt}${unpadded(randomBytes(16))}$${unpadded(randomBytes(64))}`;
 }
 
 /** The kinds by that part of their hashes which a decoy has as well. */
-const KIND_OF = new Map(KINDS.map(({ kind, make }) => [hashKind(make()), kind]));
+const KIND_OF = new Map(KINDS.map(({ kind, make }) => [hashKind(make('any')), kind]));
 
 /** NFKC changes the second, so that imported hashes are compared twice; bcrypt reads 72 bytes, so that it compares the third twice. */
 const WRONG_PASSWORDS = {
@@ -87,7 +94,10 @@ const WRONG_PASSWORDS = {
   ligature: 'wrong ﬁne battery staple',
   '73 bytes': 'wrong horse battery staple '.padEnd(73, 'x'),
 };
-type WrongPassword = keyof typeof WRONG_PASSWORDS;
+type Label = keyof typeof WRONG_PASSWORDS;
+const LABELS = Object.keys(WRONG_PASSWORDS) as Label[];
+/** Those of disabled users, compared in as many ways. */
+const rightPassword = (label: Label) => WRONG_PASSWORDS[label].replace('wrong', 'right');
 
 /** Names that are throttled, known ones and as many unknown, and requests for each of them. */
 const THROTTLED_NAMES = 50;
@@ -100,12 +110,12 @@ const CHECKED_OF_NAME = 10;
 interface Name {
   readonly username: string;
   readonly isKnown: boolean;
-  /** That of its hash, or of its decoy. */
-  readonly kind: string;
+  /** That of its hash, or of its decoy; undefined for a disabled user. */
+  readonly kind: string | undefined;
 }
 
 interface Guess extends Attempt, Name {
-  readonly password: WrongPassword;
+  readonly password: string;
   readonly device?: string;
 }
 
@@ -113,29 +123,42 @@ function timesOf(call: PasswordCall): PrepareCall {
   return async (preparation) => {
     const { db, realm, names: namesOfKind, comparisons, chance } = preparation;
     const fixture = await createPassword(db, realm, { hash: undefined });
-    const usernames = drawUsernames(2 * KINDS.length * namesOfKind, chance);
+    const usernames = drawUsernames((2 * KINDS.length + LABELS.length) * namesOfKind, chance);
     await openSignerKeys(db.engine.access, db.keyring, systemClock).add(SIGNER_KEY);
     const known = await createNames(db, fixture, usernames.splice(0, KINDS.length * namesOfKind));
+    const disabled = new Map<Label, readonly Name[]>();
+    for (const label of LABELS)
+      disabled.set(label, await createNames(db, fixture, usernames.splice(0, namesOfKind), label));
     const names = [...known, ...(await kindsOfDecoys(preparation, fixture, usernames))];
     return {
       flags: ['--offline'],
       async open({ url, tokens: { signIn: token } }) {
         const send: Send<Guess> = (guess) => {
-          const given = { username: guess.username, password: WRONG_PASSWORDS[guess.password] };
-          const headers = guess.device === undefined ? {} : { [DEVICE_HEADER]: guess.device };
-          const body = call.body({ ...fixture, ...given });
+          const { username, password, device } = guess;
+          const headers = device === undefined ? {} : { [DEVICE_HEADER]: device };
+          const body = call.body({ ...fixture, username, password });
           return post({ url, token }, call.path(fixture), { attempt: guess, body, headers });
         };
         return async (load) => {
-          for (const password of Object.keys(WRONG_PASSWORDS) as WrongPassword[]) {
-            const guesses = names.map((name) => ({ ...name, password, address: freshAddress() }));
-            const answers = await sendAll(shuffled(guesses, chance), send);
+          for (const label of LABELS) {
+            const guessing = (password: string) => (name: Name) => ({
+              ...name,
+              password,
+              address: freshAddress(),
+            });
+            const guesses = names.map(guessing(WRONG_PASSWORDS[label]));
+            const ofDisabled = (disabled.get(label) ?? []).map(guessing(rightPassword(label)));
+            const answers = await sendAll(shuffled([...guesses, ...ofDisabled], chance), send);
             comparisons.expectOneResponse(load, answers, call.status);
             for (const { kind } of KINDS) {
               const ofKind = answers.filter((answer) => answer.kind === kind);
-              comparisons.compareTimes([load, password, kind], ofKind);
+              comparisons.compareTimes([load, label, kind], ofKind);
             }
-            comparisons.compareTimes([load, password, 'all'], answers);
+            const enabled = answers.filter(({ kind }) => kind !== undefined);
+            comparisons.compareTimes([load, label, 'all'], enabled);
+            const refused = answers.filter(({ kind }) => kind === undefined);
+            const unknown = answers.filter(({ isKnown }) => !isKnown);
+            comparisons.compareTimes([load, label, 'disabled'], [...refused, ...unknown]);
           }
           for (const [label, more] of Object.entries(THROTTLED)) {
             const throttled = await throttledGuesses(shuffled(names, chance), send, more);
@@ -165,19 +188,23 @@ async function kindsOfDecoys(
   );
 }
 
-/** Creates a user with a password for each username, of each kind in turn. */
+/** Creates a user with a password for each username, of each kind in turn; disabled ones, whose right password is that of a label. */
 async function createNames(
   db: OpenDatabase,
   { realm, profile }: PasswordFixture,
   usernames: readonly string[],
+  ofDisabled?: Label,
 ): Promise<readonly Name[]> {
-  const kindAt = (at: number) => KINDS[at % KINDS.length] as NameKind;
-  const names = usernames.map((username, at) => ({ username, isKnown: true, kind: kindAt(at).kind }));
-  await forEachAtOnce([...names.entries()], ([at, { username }]) => {
+  const isDisabled = ofDisabled !== undefined;
+  const kinds = isDisabled ? KINDS_OF_PASSWORDS : KINDS;
+  const kindAt = (at: number) => kinds[at % kinds.length] as NameKind;
+  await forEachAtOnce([...usernames.entries()], ([at, username]) => {
     const { make, isNormalised = false } = kindAt(at);
-    return createPassword(db, realm, { profile, username, hash: make(), isNormalised });
+    const hash = make(rightPassword(ofDisabled ?? 'plain'));
+    return createPassword(db, realm, { profile, username, hash, isNormalised, isDisabled });
   });
-  return names;
+  const kindOf = (at: number) => (isDisabled ? undefined : kindAt(at).kind);
+  return usernames.map((username, at) => ({ username, isKnown: true, kind: kindOf(at) }));
 }
 
 /** Exhausts the budget of some names at one address each. Returns the guesses that are throttled then. */
@@ -188,7 +215,7 @@ async function throttledGuesses(
 ): Promise<readonly Guess[]> {
   const guesses = [true, false]
     .flatMap((isKnown) => names.filter((name) => name.isKnown === isKnown).slice(0, THROTTLED_NAMES))
-    .map((name) => ({ ...name, password: 'plain', address: freshAddress(), ...more }) as const);
+    .map((name) => ({ ...name, password: WRONG_PASSWORDS.plain, address: freshAddress(), ...more }));
   const repeated = (count: number) => new Array(count).fill(guesses).flat() as typeof guesses;
   await sendAll(repeated(CHECKED_OF_NAME), send);
   return repeated(THROTTLED_REQUESTS);

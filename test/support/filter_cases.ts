@@ -63,9 +63,7 @@ const instant = (at: string) => [
   [{ kind: 'one_of', member: 'created_at', compared: 'instant', values: [Date.parse(at)] }],
 ];
 
-const flag = (value: number) => [
-  [{ kind: 'one_of', member: 'enabled', compared: 'flag', values: [value] }],
-];
+const flag = (value: number) => [[{ kind: 'one_of', member: 'enabled', compared: 'flag', values: [value] }]];
 
 export const ID = '0F0A1B2C-3d4e-5f60-7182-93a4b5c6d7e8';
 export const AT = '2018-04-16T10:11:59.715Z';
@@ -280,9 +278,11 @@ export const INVALID_FILTERS: readonly [text: string, character: number, rule: s
   [`gt(id,${ID.slice(1)})`, 7, IDENTIFIER],
   [`in(id,${ID},*)`, 44, IDENTIFIER],
   [`eq(id,"${ID} ")`, 7, IDENTIFIER],
-  ...['no', '0', '1', 'False', 'TRUE', 'null', '*', '"true "'].map(
-    (value): [string, number, string] => [`eq(enabled,${value})`, 12, FLAG],
-  ),
+  ...['no', '0', '1', 'False', 'TRUE', 'null', '*', '"true "'].map((value): [string, number, string] => [
+    `eq(enabled,${value})`,
+    12,
+    FLAG,
+  ]),
   ['in(enabled,true,false)', 1, operatorOf('enabled')],
   ['is_null(enabled)', 1, operatorOf('enabled')],
   ...[

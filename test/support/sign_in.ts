@@ -40,6 +40,7 @@ export async function createPassword(
     readonly hash?: string | undefined;
     /** As a hash that was made here. */
     readonly isNormalised?: boolean;
+    readonly isDisabled?: boolean;
   } = {},
 ): Promise<PasswordFixture> {
   count += 1;
@@ -50,7 +51,7 @@ export async function createPassword(
     const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
     await insertRecord(db, passwordProfile, [realm, profile], members);
   }
-  await insertRecord(db, user, [realm, userId], userMembers);
+  await insertRecord(db, user, [realm, userId], { ...userMembers, enabled: !given.isDisabled });
   const hash = 'hash' in given ? given.hash : cheapHash(password);
   await insertRecord(db, passwordProfileInfo, [realm, userId, info], {
     username,

@@ -169,8 +169,7 @@ function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
 function countNames(counts: Map<string, number>, names: readonly string[]): void {
   for (const name of names) {
     const count = counts.get(name);
-    if (count !== undefined || counts.size < LIMITS.importUnknownNamesMax)
-      counts.set(name, (count ?? 0) + 1);
+    if (count !== undefined || counts.size < LIMITS.importUnknownNamesMax) counts.set(name, (count ?? 0) + 1);
   }
 }
 

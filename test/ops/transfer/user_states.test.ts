@@ -88,11 +88,14 @@ describe('a line of a user with a member of another system', () => {
     expect(report.refusals).toEqual([expect.stringContaining('line 1: status does not say')]);
   });
 
-  test.each([null, 'true', 0, {}])('%j as enabled is refused, also next to another member', async (enabled) => {
-    const { refusals } = await runImport(db, [person({ enabled }), person({ enabled, active: true })]);
-    expect(refusals).toHaveLength(2);
-    for (const refusal of refusals) expect(refusal).toMatch(/^line \d: enabled must be /);
-  });
+  test.each([null, 'true', 0, {}])(
+    '%j as enabled is refused, also next to another member',
+    async (enabled) => {
+      const { refusals } = await runImport(db, [person({ enabled }), person({ enabled, active: true })]);
+      expect(refusals).toHaveLength(2);
+      for (const refusal of refusals) expect(refusal).toMatch(/^line \d: enabled must be /);
+    },
+  );
 
   test('lines of other records have such members ignored', async () => {
     const { lines: others } = realmLines();
