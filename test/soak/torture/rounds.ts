@@ -196,7 +196,11 @@ async function checkConsistency(
   await Promise.all(writers.map((writer) => writer.verify()));
   for (const writer of writers) state.complaints.push(...(await modelMismatches(database, writer)));
   const history = randomClients.flatMap((client) => client.history);
-  state.complaints.push(...(await findInconsistencies(database, history)), ...loggedErrors(logFile, state));
+  const found = await findInconsistencies(database, history);
+  // The service writes to the log of the installation meanwhile, and a statement on a cluster has no snapshot of all nodes: only what
+  // a second read finds as well is stored.
+  const again = found.length === 0 ? found : await findInconsistencies(database, history);
+  state.complaints.push(...found.filter((each) => again.includes(each)), ...loggedErrors(logFile, state));
   for (const writer of writers) if (writer.ids().length > REALM_RECORDS_MAX) await writer.replaceRealm();
 }
 
