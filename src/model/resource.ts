@@ -21,8 +21,6 @@ export interface Annotation {
   readonly hidden?: true;
   /** Responses have it only with this value, which is not its default. */
   readonly shownIf?: boolean;
-  /** Where it becomes false, earlier sign-ins end (src/records/store/ended_sign_ins.ts). */
-  readonly endsSignIns?: true;
   /** A write of this other member gives it its default. */
   readonly resetBy?: string;
   /** Returned as a part of this other resource instead (docs/wire.md#settings). */

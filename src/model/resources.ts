@@ -197,7 +197,7 @@ export const user = resource({
         description: 'False for a user who cannot sign in. A response has it only if it is false.',
         'x-authrealm-extension': true,
       }),
-      { shownIf: false, endsSignIns: true },
+      { shownIf: false },
     ),
   },
   unique: [],

@@ -17,7 +17,7 @@ import { type ListPlan, listTable, planList } from '../../src/records/store/list
 import { POSTGRES, postgresStatements } from '../../src/records/store/postgres/dialect.ts';
 import { budgetTexts } from '../../src/sign_in/store/budgets.ts';
 import { credentialTexts } from '../../src/sign_in/store/credentials.ts';
-import { renewText, selectAuthenticated } from '../../src/sign_in/store/password_macs.ts';
+import { selectAuthenticated } from '../../src/sign_in/store/password_macs.ts';
 import type { Dialect } from '../../src/sql/dialect.ts';
 import { LEASE_TEXTS } from '../../src/sql/leases.ts';
 import { postgresIndexesOf } from '../../src/sql/postgres/indexes.ts';
@@ -103,7 +103,7 @@ function recordTexts(resource: Resource): readonly string[] {
     ...[scan, scanRealm],
     ...references.map(({ exists }) => exists),
     ...patched,
-    ...(resource === passwordProfileInfo ? [selectAuthenticated(POSTGRES), renewText(POSTGRES)] : []),
+    ...(resource === passwordProfileInfo ? [selectAuthenticated(POSTGRES)] : []),
   ];
 }
 

@@ -2,6 +2,7 @@ import { entryOf } from '../../log/store/entry.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChangeEntry } from '../../model/log/change.ts';
 import type { AnyRecord, Resource } from '../../model/resource.ts';
+import { user } from '../../model/resources.ts';
 import type {
   CommitRefusal,
   CommitResult,
@@ -15,7 +16,7 @@ import type {
 } from '../../model/store.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { first, type Work, type WorkResult } from '../../sql/transaction_work.ts';
-import { openSignInEnds } from './ended_sign_ins.ts';
+import type { EndSignIns } from './ended_sign_ins.ts';
 import { openGuards } from './guards.ts';
 import type { IdempotencyStore } from './idempotency.ts';
 import type { Removals } from './removal.ts';
@@ -35,15 +36,15 @@ interface CommitDeps {
   readonly dialect: Dialect;
   readonly removals: Pick<Removals, 'remove'>;
   readonly idempotency: IdempotencyStore;
+  readonly endSignIns: EndSignIns;
 }
 
 const TOO_MANY: CommitRefusal = Object.freeze({ kind: 'too_many' });
 const ALREADY_ANSWERED: CommitResult = Object.freeze({ kind: 'already_answered' });
 
 /** The work of commits. */
-export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) {
+export function openCommits({ of, dialect, removals, idempotency, endSignIns }: CommitDeps) {
   const { violatedBefore, violatedAfter } = openGuards(of, dialect);
-  const endSignIns = openSignInEnds(of, dialect);
 
   function* insert(write: Insert, done: CommittedWrites): Work<WriteRefusal | undefined> {
     const refusal = yield* storeRecord(write, of);
@@ -72,7 +73,7 @@ export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) 
 
   /** A missing record, a unique value that is in use and another revision are reported before a guard. */
   function* patch(write: PatchWrite, done: CommittedWrites): Work<WriteRefusal | undefined> {
-    const { change, resource, key, expectedRevision, guards } = write;
+    const { change, resource, expectedRevision, guards } = write;
     const before = yield* readRecord(write);
     // The row changes what these guards compare with.
     const violated = guards && (yield* violatedBefore(write, guards));
@@ -84,8 +85,8 @@ export function openCommits({ of, dialect, removals, idempotency }: CommitDeps) 
     if (change)
       done.entries.push(
         entryOf(change, resource, { before, after, members: Object.keys(write.patch.members) }),
-        ...(yield* endSignIns({ resource, key, before, after }, change)),
       );
+    if (resource === user) done.entries.push(...(yield* endSignIns(write, before, after)));
     return undefined;
   }
 

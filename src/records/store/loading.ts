@@ -3,28 +3,24 @@ import { LIMITS } from '../../model/limits.ts';
 import type { ChangeEntry } from '../../model/log/change.ts';
 import type { AnyRecord, Key, Resource } from '../../model/resource.ts';
 import type { Insert, Load, LoadOutcome, Replacement, WriteResult } from '../../model/store.ts';
-import type { Dialect } from '../../sql/dialect.ts';
 import { first, tryExecute, type Work, type WorkResult } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
-import { openSignInEnds } from './ended_sign_ins.ts';
+import type { EndSignIns } from './ended_sign_ins.ts';
 import { ID_TAKEN, insertAll, storeRecord, violationRefusal, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
 interface Loaded {
   readonly outcome: LoadOutcome;
-  /** The log entry of an insert or a replacement. */
-  readonly entry?: ChangeEntry;
-  /** Those of the links whose sign-ins the replacement ends. */
-  readonly ended?: readonly ChangeEntry[];
+  /** The log entries of an insert or a replacement. */
+  readonly entries?: readonly ChangeEntry[];
 }
 
 /** Opens bulk loads: each record independently, in one transaction. */
 export function openLoading(
   of: (resource: Resource) => Statements,
   { write }: Pick<Transactions, 'write'>,
-  dialect: Dialect,
+  endSignIns: EndSignIns,
 ) {
-  const endSignIns = openSignInEnds(of, dialect);
   /** A load begins as the last one that was committed ended, because both are parts of one import. */
   let last = {
     batchSize: LIMITS.insertsPerBatchMax as number,
@@ -66,10 +62,9 @@ export function openLoading(
     if (comparison === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
     const replaced = yield* apply({ ...write, record, op: 'replace' });
     if (replaced.kind !== 'written') return { outcome: replaced };
-    const { resource, key } = write;
     const versions = { before: stored, after: record, members: change.members };
-    const ended = yield* endSignIns({ resource, key, before: stored, after: record }, change);
-    return { outcome: { kind: 'replaced' }, entry: entryOf(change, resource, versions), ended };
+    const ended = yield* endSignIns(write, stored, record);
+    return { outcome: { kind: 'replaced' }, entries: [entryOf(change, write.resource, versions), ...ended] };
   }
 
   /** The outcomes of the next loads: of several inserted together, or of one; none if one of several was refused. */
@@ -92,9 +87,9 @@ export function openLoading(
     const entries: ChangeEntry[] = [];
     const progress = { ...last, at: 0, refusedUpTo: 0, outcomes };
     while (progress.at < loads.length) {
-      for (const { outcome, entry, ended = [] } of yield* loadNext(loads, progress)) {
+      for (const { outcome, entries: left = [] } of yield* loadNext(loads, progress)) {
         outcomes.push(outcome);
-        if (entry) entries.push(entry, ...ended);
+        entries.push(...left);
       }
       if (stopAtFirst && isRefusal(outcomes.at(-1))) break;
     }
@@ -159,7 +154,7 @@ function noteOutcomes(progress: LoadProgress, tried: number, loaded: readonly Lo
 }
 
 function inserted({ write: { change, resource, record } }: Load): Loaded {
-  return { outcome: WRITTEN, entry: entryOf(change, resource, { after: record }) };
+  return { outcome: WRITTEN, entries: [entryOf(change, resource, { after: record })] };
 }
 
 /** Whether an outcome ends a load; missing records may come later. */

@@ -9,6 +9,7 @@ import type { Dialect } from '../../sql/dialect.ts';
 import { all } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
 import { openCommits } from './commit.ts';
+import { openSignInEnds } from './ended_sign_ins.ts';
 import { openIdempotencyStore } from './idempotency.ts';
 import { openLoading } from './loading.ts';
 import { openRemovals } from './removal.ts';
@@ -30,8 +31,9 @@ export function openRecords(
   const of = withPasswordMacs(plainStatements, dialect, macs);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals(of, dialect);
-  const commit = openCommits({ of, dialect, removals, idempotency });
-  const { getStored, load } = openLoading(of, transactions, dialect);
+  const endSignIns = openSignInEnds(of, dialect);
+  const commit = openCommits({ of, dialect, removals, idempotency, endSignIns });
+  const { getStored, load } = openLoading(of, transactions, endSignIns);
 
   return {
     ...openErasing(removals, transactions, dialect),

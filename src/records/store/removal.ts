@@ -37,7 +37,7 @@ function* revokeRealmRights(realm: Uuid): Work<void> {
 }
 
 /** The dependents of a record, children before parents, at most `limit`. */
-function* targetsOf(
+export function* readDependents(
   { resource: removed, key }: Pick<Removal, 'resource' | 'key'>,
   limit: number,
   of: Of,
@@ -127,7 +127,7 @@ export function openRemovals(of: Of, dialect: Dialect) {
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
-      const below = yield* targetsOf(removal, ROWS_MAX + 1, of, cascadeOf);
+      const below = yield* readDependents(removal, ROWS_MAX + 1, of, cascadeOf);
       if (below.length > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
       if (expectedRevision !== undefined && expectedRevision !== stored.revision)
         return { ...refused('revision_mismatch'), rows: below.length };
@@ -141,7 +141,7 @@ export function openRemovals(of: Of, dialect: Dialect) {
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
-      const targets = yield* targetsOf(removal, ROWS_MAX, of, cascadeOf);
+      const targets = yield* readDependents(removal, ROWS_MAX, of, cascadeOf);
       const isDone = targets.length < ROWS_MAX;
       const rows = isDone ? yield* deleteOwned(removal) : 0;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;

@@ -1,4 +1,4 @@
-import { type Revision, type StoredId, uuidText } from '../../model/id.ts';
+import { type StoredId, uuidText } from '../../model/id.ts';
 import {
   type AnyRecord,
   isVisible,
@@ -44,8 +44,6 @@ export interface PatchStatements {
 export type Statements = ReturnType<typeof statementsFor> & {
   /** Returns the values of the columns that authenticate a member, for the values of a write. Absent if the resource has none. */
   readonly authenticate?: (write: Write) => Work<Patch['members']>;
-  /** Gives a stored password this version, which ends its tokens and device tokens. Absent if the resource has no passwords. */
-  readonly renewVersion?: (key: Key, version: Revision) => Work<void>;
 };
 
 /** A member that names another record. */

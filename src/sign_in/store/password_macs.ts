@@ -8,7 +8,7 @@ import type { Statements } from '../../records/store/statements.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { authenticatingColumns, COVERED_MEMBERS, comparedColumn } from '../../sql/tables/derived_columns.ts';
 import { haveValues } from '../../sql/tables/records.ts';
-import { execute, first, type SqlValue, type Work } from '../../sql/transaction_work.ts';
+import { first, type SqlValue, type Work } from '../../sql/transaction_work.ts';
 
 const { table } = passwordProfileInfo;
 const KEY = ['realm_id', 'user_id', 'id'];
@@ -27,11 +27,6 @@ export const selectAuthenticated = (dialect: Dialect): string => {
   const selected = [`${dialect.foundRows.id(table)} as realm_id`, ...columns, 'password_hash_mac'].join(', ');
   return `select ${selected} from ${table} where ${haveValues(passwordProfileInfo, KEY, dialect)}`;
 };
-
-/** Parameters: version, MAC, the key. */
-export const renewText = (dialect: Dialect): string =>
-  `update ${table} set credential_version = ?, password_hash_mac = ?
-    where ${haveValues(passwordProfileInfo, KEY, dialect)}`;
 
 /** The covered columns of a row, and its MAC. */
 export type CoveredRow = Readonly<Record<string, SqlValue | undefined>>;
@@ -57,24 +52,20 @@ export function withPasswordMacs(
   dialect: Dialect,
   macs: RowMacs,
 ): (resource: Resource) => Statements {
-  const passwordMacs = openPasswordMacs(macs);
-  const select = selectAuthenticated(dialect);
-  const authenticated = {
-    ...of(passwordProfileInfo),
-    authenticate: authenticateBy(passwordMacs, select),
-    renewVersion: renewVersionBy(passwordMacs, select, renewText(dialect)),
-  };
+  const authenticate = authenticateBy(openPasswordMacs(macs), selectAuthenticated(dialect));
+  const authenticated = { ...of(passwordProfileInfo), authenticate };
   return (resource) => (resource === passwordProfileInfo ? authenticated : of(resource));
 }
 
 /**
- * A write that leaves the hash keeps its version, and verifies the stored MAC: a new one would make the hash of a forged row valid
- * again. Where the stored one is not valid, the row has none afterwards. A patch with the same hash sets it again.
+ * A write that leaves the hash keeps its version; a patch with the same hash gives it another one. Both verify the stored MAC: a new one
+ * would make the hash of a forged row valid again. Where the stored one is not valid, the row has none afterwards.
  */
 function authenticateBy(macs: ReturnType<typeof openPasswordMacs>, select: string) {
-  function authenticated(row: CoveredRow, kept: CoveredRow | undefined, revision: Revision): CoveredRow {
+  function authenticated(row: CoveredRow, stored: CoveredRow | undefined, newVersion?: Revision): CoveredRow {
     if ((row.password_hash ?? null) === null) return { credential_version: null, password_hash_mac: null };
-    const version = { credential_version: kept ? kept.credential_version : revision };
+    const kept = stored?.password_hash === row.password_hash ? stored : undefined;
+    const version = { credential_version: newVersion ?? kept?.credential_version };
     return {
       ...version,
       password_hash_mac: kept && !macs.isValid(kept) ? null : macs.of({ ...row, ...version }),
@@ -88,22 +79,12 @@ function authenticateBy(macs: ReturnType<typeof openPasswordMacs>, select: strin
       if (authenticatingColumns(passwordProfileInfo, Object.keys(members)).length === 0) return {};
       const stored = yield* first<CoveredRow>(select, ...key);
       const row = { ...stored, ...coveredValues(key, members) };
-      return authenticated(row, 'password_hash' in members ? undefined : stored, revision);
+      return authenticated(row, stored, 'password_hash' in members ? revision : undefined);
     }
     const stored = write.op === 'insert' ? undefined : yield* first<CoveredRow>(select, ...key);
     const row = coveredValues(key, write.record);
-    const kept = stored?.password_hash === row.password_hash ? stored : undefined;
-    return authenticated(row, kept, write.record.revision);
-  };
-}
-
-/** As a write that leaves the hash, but for the version. */
-function renewVersionBy(macs: ReturnType<typeof openPasswordMacs>, select: string, update: string) {
-  return function* (key: Key, version: Revision): Work<void> {
-    const stored = yield* first<CoveredRow>(select, ...key);
-    if (!stored?.password_hash) return;
-    const mac = macs.isValid(stored) ? macs.of({ ...stored, credential_version: version }) : null;
-    yield* execute(update, version, mac, ...key);
+    const isSame = stored?.password_hash === row.password_hash;
+    return authenticated(row, stored, isSame ? undefined : write.record.revision);
   };
 }
 

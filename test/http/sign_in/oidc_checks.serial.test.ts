@@ -43,7 +43,6 @@ const signIn = await signInTokenOf(service);
 const signUp = await signInTokenOf(service, { scope: 'sign-in sign-up' });
 const linker = await signInTokenOf(service, { scope: 'sign-in oidc-profile-infos:write' });
 const reader = await service.token('users:read oidc-profile-infos:read');
-const writer = await service.token('users:write');
 
 let count = 0;
 const unique = (of: string) => `${of}-${process.pid}-${++count}`;
@@ -125,30 +124,6 @@ describe('a check of an ID token', () => {
     const other = await createUser(email, shared);
     const [outcome, id] = await outcomeOf(await check({ email }, { realm: shared, profile }));
     expect([outcome, id === other]).toEqual(['created', false]);
-  });
-
-  test('of a disabled user is not verified, and neither makes a user nor links one', async () => {
-    const [claims, jane] = [{ sub: unique('sub') }, await createUser(`${unique('jane')}@example.com`)];
-    const [, id] = await outcomeOf(await check(claims));
-    const setEnabled = async (of: unknown, enabled: boolean) => {
-      const path = `/v2/authentication-realms/${REALM}/user-authentication-info/${of}`;
-      const data = { type: user.type, enabled };
-      expect((await service.put(path, writer, { data })).status).toBe(200);
-    };
-    for (const each of [id, jane]) await setEnabled(each, false);
-    const countChanges = async () => (await db.engine.records.changes(REALM, 0, 10_000)).length;
-    const before = await countChanges();
-    const named = { user_authentication_info_id: jane };
-    for (const answer of [
-      await check(claims),
-      await check({ ...claims, email: `${unique('new')}@example.com` }, { token: signIn }),
-      await check(claims, { token: linker }, named),
-      await check({}, { token: linker }, named),
-    ])
-      expect(await comparableResponse(answer)).toBe(UNVERIFIED);
-    expect(await countChanges()).toBe(before);
-    await setEnabled(id, true);
-    expect(await outcomeOf(await check(claims))).toEqual(['known', id]);
   });
 
   test('finds the same links by a second profile of the issuer with another client ID', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../../src/model/id.ts';
 import { LIMITS } from '../../../src/model/limits.ts';
 import { createAuditEntry } from '../../../src/model/log/audit_entry.ts';
+import { changeOf } from '../../../src/model/log/change.ts';
 import { passwordProfile, passwordProfileInfo } from '../../../src/model/resources.ts';
 import { systemClock } from '../../../src/ops/process/clock.ts';
 import type { Credential, CredentialStore } from '../../../src/sign_in/store/credentials.ts';
@@ -15,6 +16,7 @@ import {
   insert,
   mintId,
   type OpenStore,
+  oidcLink,
   openForTests,
   removalOf,
   removeRecord,
@@ -62,6 +64,19 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       const { resource, key } = write;
       const result = await store.commit([{ op: 'patch', resource, key, patch: patched }]);
       expect(result.kind).toBe('written');
+    }
+
+    /** Patches a user. Resolves to the patch, and to the changes that it leaves. */
+    async function patchUser({ resource, key }: Insert, members: Record<string, unknown>) {
+      const patched = { members, revision: mintRevision(), at: now() };
+      const origin = { actor: 'contract', requestId: 'r-1', address: undefined, at: patched.at };
+      const named = { key, revision: patched.revision, members: Object.keys(members) };
+      const change = changeOf(resource, 'updated', named, origin);
+      const { length } = await store.changes(fixture.realm, 0, 100_000);
+      const result = await store.commit([{ op: 'patch', resource, key, patch: patched, change }]);
+      expect(result.kind).toBe('written');
+      const left = (await store.changes(fixture.realm, 0, 100_000)).slice(length);
+      return { ...patched, changes: left.map((each) => [each.id, each.members, each.revision]) };
     }
 
     /** Imports the record with other members. */
@@ -169,23 +184,37 @@ export function credentialsContract(name: string, open: () => Promise<OpenCreden
       const at = { ...fixture, user: jane.record.id };
       const link = await commitWritten(store, usernameLink(at, 'disabled@example.com'));
       const own = async () => opened.credentials.get(at.realm, at.user, idOf(link));
-      async function setEnabled(enabled: boolean): Promise<void> {
-        const { resource, key } = jane;
-        const patched = { members: { enabled }, revision: mintRevision(), at: now() };
-        const record = { ...jane.record, enabled, revision: patched.revision };
-        const change = changeFor({ op: 'insert', resource, key, record }, 'updated');
-        const result = await store.commit([{ op: 'patch', resource, key, patch: patched, change }]);
-        expect(result.kind).toBe('written');
-      }
       const before = credentialOf(await own());
-      await setEnabled(false);
+      await patchUser(jane, { enabled: false });
       expect([await own(), await find('disabled@example.com')]).toEqual([undefined, undefined]);
       expect(await opened.credentials.rehash(before, MADE, AUDIT_ENTRY)).toBe(false);
-      await setEnabled(true);
+      await patchUser(jane, { enabled: true });
       const after = credentialOf(await own());
       expect(after).toEqual({ ...before, version: expect.stringMatching(/^[0-9a-f]{16}$/) });
       expect(after.version).not.toBe(before.version);
       expect(await find('disabled@example.com')).toEqual(after);
+    });
+
+    test('a patch that disables a user gives each link of the user its revision, and no other patch does', async () => {
+      const jane = await commitWritten(store, anotherUser(fixture));
+      const at = { ...fixture, user: jane.record.id };
+      const links = [
+        await commitWritten(store, oidcLink(at, 'of a disabled user')),
+        await commitWritten(store, usernameLink(at, 'of-a-disabled-user@example.com')),
+        await commitWritten(store, oidcLink(fixture, 'of another user')),
+      ];
+      const read = () => Promise.all(links.map(({ resource, key }) => store.get(resource, key)));
+      const before = await read();
+      const { revision, at: time, changes } = await patchUser(jane, { enabled: false });
+      const after = await read();
+      expect(after.map((record) => record?.revision)).toEqual([revision, revision, before[2]?.revision]);
+      expect(after[0]?.updated_at).toBe(Math.max(time, before[0]?.updated_at ?? 0));
+      expect(changes[0]).toEqual([jane.record.id, ['enabled'], revision]);
+      const touched = links.slice(0, 2).map(({ record }) => [record.id, ['updated_at'], revision]);
+      expect(changes.slice(1).sort()).toEqual(touched.sort());
+      for (const members of [{ enabled: false, name: 'Again' }, { enabled: true }, { enabled: true }, {}])
+        expect((await patchUser(jane, members)).changes).toHaveLength(1);
+      expect(await read()).toEqual(after);
     });
 
     test('a new hash replaces the stored one only if that is still the same, and nothing else changes', async () => {

@@ -132,40 +132,6 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect(patched?.revision as Revision).toBe(early.patch.revision);
       });
 
-      test('a patch that disables a user gives each link of the user its revision, and no other patch does', async () => {
-        const jane = await inserted(anotherUser(fixture));
-        const at = { ...fixture, user: jane.record.id };
-        const links = [
-          await inserted(oidcLink(at, 'of a disabled user')),
-          await inserted(usernameLink(at, 'disabled@example.com')),
-          await inserted(oidcLink(fixture, 'of another user')),
-        ];
-        const read = () => Promise.all(links.map(({ resource, key }) => store.get(resource, key)));
-        /** Resolves to the changes that the patch leaves. */
-        async function write(members: Patch['members']) {
-          const before = (await store.changes(fixture.realm, 0, 100_000)).at(-1)?.seq ?? 0;
-          const written = patch(user, jane.key, members);
-          const { revision } = written.patch;
-          const origin = { actor: 'contract', requestId: 'r-1', address: undefined, at: written.patch.at };
-          const named = { key: jane.key, revision, members: Object.keys(members) };
-          const change = changeOf(user, 'updated', named, origin);
-          expect((await commitWrites(store, { ...written, change })).kind).toBe('written');
-          const left = await store.changes(fixture.realm, before, 100_000);
-          return { ...written.patch, changes: left.map((each) => [each.id, each.members, each.revision]) };
-        }
-        const before = await read();
-        const { revision, at: time, changes } = await write({ enabled: false });
-        const after = await read();
-        expect(after.map((record) => record?.revision)).toEqual([revision, revision, before[2]?.revision]);
-        expect(after[0]?.updated_at).toBe(Math.max(time, before[0]?.updated_at ?? 0));
-        const touched = links.slice(0, 2).map(({ record }) => [record.id, ['updated_at'], revision]);
-        expect(changes[0]).toEqual([jane.record.id, ['enabled'], revision]);
-        expect(changes.slice(1).sort()).toEqual(touched.sort());
-        for (const members of [{ enabled: false, name: 'Again' }, { enabled: true }, { enabled: true }, {}])
-          expect((await write(members)).changes).toHaveLength(1);
-        expect(await read()).toEqual(after);
-      });
-
       const touch = (key: Key, at: number): PatchWrite => ({ ...patch(user, key, {}, at), isTouch: true });
 
       test('a touch is like a patch without members, except that `patched` does not hold its record', async () => {
