@@ -95,8 +95,8 @@ function flatten(wire: WireFormat, data: JsonObject, above: readonly string[]): 
   };
 }
 
-function memberOf({ name, within, absent }: WireMember, data: JsonObject): unknown {
-  return (within === undefined ? data : objectOr(data[within]))[name] ?? absent ?? null;
+function memberOf({ name, within, omitted }: WireMember, data: JsonObject): unknown {
+  return (within === undefined ? data : objectOr(data[within]))[name] ?? omitted ?? null;
 }
 
 /** The user ID of a record in a list or search of a realm, where the path does not contain it. */

@@ -5,9 +5,9 @@ import { writableMembers } from '../model/writable_members.ts';
 /** A member of a response or request, and the object inside `data` that contains it. */
 export interface WireMember {
   readonly name: string;
-  readonly within?: 'meta' | 'relationships';
-  /** Its value where a response lacks it; default: null. */
-  readonly absent?: boolean;
+  readonly within?: 'meta' | 'relationships' | undefined;
+  /** Its value where a response omits it; default: null. */
+  readonly omitted?: boolean | undefined;
 }
 
 /**
@@ -27,11 +27,7 @@ export function wireFormatOf(resource: Resource) {
     /** Its name in the `include` of a request for its parent record. */
     includedAs: resource.includedAs,
     members: shownMembers(resource).map(
-      ({ name, annotation: { within, shownIf } }): WireMember => ({
-        name,
-        ...(within === undefined ? {} : { within }),
-        ...(shownIf === undefined ? {} : { absent: !shownIf }),
-      }),
+      ({ name, annotation: { within, omittedIf } }): WireMember => ({ name, within, omitted: omittedIf }),
     ),
     /** Writable members that are not directly in `data`. */
     placed: writableMembers(resource, 'create').flatMap(({ name, within }): readonly WireMember[] =>

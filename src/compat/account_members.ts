@@ -62,7 +62,7 @@ interface Shown {
 
 /** The members that an account member has in common with its user. */
 const MEMBERS = shownMembers(user).filter(
-  ({ annotation: { within, shownIf } }) => within === undefined && shownIf === undefined,
+  ({ annotation: { within, omittedIf } }) => within === undefined && omittedIf === undefined,
 );
 
 const ACCOUNT_MEMBER: UserForm = {

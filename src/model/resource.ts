@@ -19,8 +19,8 @@ export interface Annotation {
   readonly personal?: true;
   /** Never returned, although it is not a secret. */
   readonly hidden?: true;
-  /** Responses have it only with this value, which is not its default. */
-  readonly shownIf?: boolean;
+  /** Responses omit it where it has this value, its default. */
+  readonly omittedIf?: boolean;
   /** A write of this other member gives it its default. */
   readonly resetBy?: string;
   /** Returned as a part of this other resource instead (docs/wire.md#settings). */

@@ -194,10 +194,10 @@ export const user = resource({
     }),
     enabled: annotate(
       z.boolean().default(true).meta({
-        description: 'False for a user who cannot sign in. A response has it only if it is false.',
+        description: 'False for a user who cannot sign in. Responses omit it where it is true.',
         'x-authrealm-extension': true,
       }),
-      { shownIf: false },
+      { omittedIf: true },
     ),
   },
   unique: [],

@@ -95,10 +95,10 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
   };
 }
 
-/** A member of a response is always present, and null if the record has no value. One with `shownIf` may be absent instead. */
+/** A member of a response is null if the record has no value, and present unless it has `omittedIf`. */
 export function outputMember({ schema, annotation }: Member): z.ZodType {
   const { inner, notes } = withoutDefault(schema);
-  if (annotation.shownIf !== undefined) return inner.optional().meta({ ...notes });
+  if (annotation.omittedIf !== undefined) return inner.optional().meta({ ...notes });
   const isOptional = inner instanceof z.ZodOptional;
   const bare = isOptional ? (inner.unwrap() as z.ZodType) : inner;
   const known = isOptional && annotation.installation === undefined ? bare.nullable() : bare;

@@ -115,13 +115,14 @@ function joinPieces(pieces: readonly Piece[]): Presenter {
 function members(of: readonly Member[]): Piece[][] {
   const shown: Piece[][] = [];
   for (const { name, annotation } of of) {
-    const { references, shownIf } = annotation;
+    const { references, omittedIf } = annotation;
     const key = JSON.stringify(name);
     // An ID needs no escaping.
     if (references) shown.push([`${key}:"`, (record) => record[name] as Uuid, '"']);
-    else if (shownIf === undefined) shown.push([`${key}:`, (record) => JSON.stringify(record[name] ?? null)]);
+    else if (omittedIf === undefined)
+      shown.push([`${key}:`, (record) => JSON.stringify(record[name] ?? null)]);
     // It follows another member, whose pieces it extends: a comma belongs to it.
-    else shown.at(-1)?.push((record) => (record[name] === shownIf ? `,${key}:${shownIf}` : ''));
+    else shown.at(-1)?.push((record) => (record[name] === omittedIf ? '' : `,${key}:${record[name]}`));
   }
   return shown;
 }

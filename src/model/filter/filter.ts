@@ -193,13 +193,11 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
     rule: 'an instant was expected: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS.mmm with Z or an offset as +HH:MM',
   },
   identifier: { finish: parseUuid, rule: 'an identifier in UUID form was expected' },
-  flag: { finish: (text) => FLAGS.get(text), rule: 'true or false was expected' },
+  flag: {
+    finish: (text) => (text === 'true' || text === 'false' ? Number(text === 'true') : undefined),
+    rule: 'true or false was expected',
+  },
 };
-
-const FLAGS: ReadonlyMap<string, number> = new Map([
-  ['false', 0],
-  ['true', 1],
-]);
 
 /** The value to compare with; undefined for an invalid one. */
 export function comparableValue(text: string, compared: Filterable['compared']): ComparableValue | undefined {
