@@ -17,8 +17,8 @@ export type LinkedIdentity = {
 };
 
 /**
- * `disabled`: the identity, its address or the caller names a user who is. `email_not_verified`: by the provider, or nobody vouched for
- * the address of the user. `taken`: the identity is of another user, the user does not exist, or other writes came first twice.
+ * `disabled`: the identity, its address or the caller names a disabled user. `email_not_verified`: by the provider, or nobody vouched
+ * for the address of the user. `taken`: the identity is of another user, the user does not exist, or other writes came first twice.
  */
 export type LinkRefusal =
   | 'disabled'
@@ -35,15 +35,13 @@ type LinkingDeps = { readonly store: Store & Pick<Loader, 'getStored'>; readonly
 
 /** Links identities to users, so that no e-mail address gives one person the user of another. */
 export function openIdentityLinking({ store, writeRecords }: LinkingDeps) {
-  const isDisabled = async (realmId: Uuid, userId: Uuid) =>
-    (await store.get(user, [realmId, userId]))?.enabled === false;
-
   /** Finds the link whichever profile it belongs to. The user is read last: disabling it changes the revision of the link. */
   async function findKnown({ issuer, subject }: OidcIdentity, realmId: Uuid) {
     const members = oidcProfileInfo.reverseLookup.by[0];
     const found = await store.find(oidcProfileInfo, realmId, { members, values: [issuer, subject] });
     const known = found && linkedBy('known', found);
-    return known && (await isDisabled(realmId, known.userId)) ? 'disabled' : known;
+    const owner = known && (await store.get(user, [realmId, known.userId]));
+    return owner?.enabled === false ? 'disabled' : known;
   }
 
   /** The user to whom an address belongs without doubt; undefined if no user has one like it, or users may share it. */
@@ -96,8 +94,10 @@ export function openIdentityLinking({ store, writeRecords }: LinkingDeps) {
         const { realm, userId } = place;
         const known = await findKnown(identity, realm.id);
         if (known) return known === 'disabled' || known.userId === userId ? known : 'taken';
-        if (await isDisabled(realm.id, userId)) return 'disabled';
-        return write('linked', linkRequest(identity, place, userId), by);
+        const owner = await store.get(user, [realm.id, userId]);
+        if (owner?.enabled === false) return 'disabled';
+        const request = linkRequest(identity, place, userId);
+        return write('linked', { ...request, expectedParentRevision: owner?.revision }, by);
       });
     },
   };

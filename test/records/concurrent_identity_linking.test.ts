@@ -102,6 +102,18 @@ test('a known identity whose user is disabled after it was read gets a revision 
   expect(stored?.record.revision).not.toBe(known.revision);
 });
 
+test('an identity is not linked to the user whom the caller authenticated, and who is disabled before the commit', async () => {
+  const place = await createPlace('api_only');
+  const userId = await createUser(place.realm.id, 'jane@example.org');
+  const get = (async (...request: Parameters<Store['get']>) => {
+    const found = await store.get(...request);
+    await changeUser(place.realm.id, userId, { enabled: false });
+    return found;
+  }) as Store['get'];
+  expect(await open({ get }).linkTo(identityOf(), { ...place, userId }, SHOP)).toBe('disabled');
+  expect((await contentsOf(place.realm.id)).links).toEqual([]);
+});
+
 test('an identity is linked at the second attempt where the name of the user changes at the first', async () => {
   const { result, userId } = await linkDuring(async (realmId, id, reading) => {
     if (reading === 2) await changeUser(realmId, id, { name: 'Michael' });
