@@ -61,6 +61,12 @@ const WRONG: PasswordCheckOutcome = Object.freeze({ kind: 'wrong' });
 export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
   const { credentials, devices, budgets, queue, decoys } = deps;
 
+  /** False if the password was changed, or its user disabled or deleted, while the attempt waited. */
+  async function isCurrent(checked: Credential, { realmId, profileId, usernameKey }: SignInAttempt) {
+    const now = await credentials.find(realmId, profileId, usernameKey);
+    return now?.infoId === checked.infoId && now.version === checked.version;
+  }
+
   /** In its turn, after the attempts that were in the queue before: their outcomes may have exhausted a budget. */
   async function checkInTurn(
     queued: SignInAttempt,
@@ -76,10 +82,7 @@ export function openPasswordCheck(deps: PasswordCheckDeps): CheckPassword {
       if (mayHaveBegun(error)) await budgets.countWrong(attempt);
       throw error;
     });
-    const isRight = hash !== undefined && check.isRight;
-    // The password may have been changed, or its user disabled or deleted, while the attempt waited.
-    const now = isRight && (await credentials.find(attempt.realmId, attempt.profileId, attempt.usernameKey));
-    if (!credential || !now || now.infoId !== credential.infoId || now.version !== credential.version) {
+    if (!credential || hash === undefined || !check.isRight || !(await isCurrent(credential, attempt))) {
       await budgets.countWrong(attempt);
       return WRONG;
     }

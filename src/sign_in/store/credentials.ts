@@ -44,7 +44,7 @@ export const credentialColumns = (
 const KEY = ['realm_id', 'user_id', 'id'];
 const OF_PROFILE = ['realm_id', 'password_profile_id'];
 
-/** A disabled user has no credential, so that a right password costs what an unknown username does. */
+/** A disabled user has no credential, so that a right password takes as long as an unknown username. */
 const OF_ENABLED = `exists (select 1 from ${user.table} u
     where u.realm_id = ${table}.realm_id and u.id = ${table}.user_id and u.enabled = 1)`;
 
