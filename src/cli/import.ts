@@ -207,9 +207,9 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
 function printSummary({ counts, ignored, mapped }: ImportResult, { dryRun }: ImportOptions): void {
   const { imported, unchanged, replaced, refused } = counts;
   // Quoted, because a name can have any character.
-  for (const [what, names] of Object.entries({ ignored, 'read as enabled': mapped })) {
-    const counted = [...names].sort().map(([name, count]) => `${printableJson(name)} ${count}`);
-    if (counted.length > 0) printLine(`${what}: ${counted.join(', ')}`);
+  for (const [label, counted] of Object.entries({ ignored, 'read as enabled': mapped })) {
+    const names = [...counted].sort().map(([name, count]) => `${printableJson(name)} ${count}`);
+    if (names.length > 0) printLine(`${label}: ${names.join(', ')}`);
   }
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);

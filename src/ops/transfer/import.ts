@@ -34,7 +34,7 @@ export interface ImportResult {
   readonly counts: ImportCounts;
   /** How many lines had which unknown member, at most `importUnknownNamesMax` of them. */
   readonly ignored: ReadonlyMap<string, number>;
-  /** How many lines had which member of another system that was read as `enabled`. */
+  /** How many lines had which member that was read as `enabled`. */
   readonly mapped: ReadonlyMap<string, number>;
   /** The first line that is not done, from which an import can resume; undefined where all of them are. */
   readonly resumeLine: number | undefined;

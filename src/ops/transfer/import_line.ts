@@ -13,7 +13,7 @@ import {
   type Resource,
   referencedResource,
 } from '../../model/resource.ts';
-import { RESOURCES, user } from '../../model/resources.ts';
+import { RESOURCES } from '../../model/resources.ts';
 import { violatedRule } from '../../model/rule.ts';
 import type { ComparedRecord, Load } from '../../model/store.ts';
 import { email } from '../../model/text/folding.ts';
@@ -21,7 +21,7 @@ import { parseInstant } from '../../model/text/instant.ts';
 import { isJsonObject, type JsonObject } from '../../model/text/json_object.ts';
 import { type OpenSecret, ownIdField, parentFields, secretLocation } from '../../records/format.ts';
 import { issuerProblem } from '../../records/write_rules.ts';
-import { readUserState } from './user_states.ts';
+import { withUserState } from './user_states.ts';
 
 export interface ImportContext {
   readonly clock: Clock;
@@ -50,7 +50,7 @@ export interface ParsedLine {
   readonly conditions: readonly EmailCondition[];
   /** The names of the members that were ignored. */
   readonly unknown: readonly string[];
-  /** The names of the members of other systems that were read as `enabled`. */
+  /** The names of the members that were read as `enabled`. */
   readonly mapped: readonly string[];
 }
 
@@ -86,7 +86,7 @@ export function openLineParser(context: ImportContext): LineParser {
     const source = objectOf(value, '');
     const format = typeof source.type === 'string' ? formats.get(source.type) : undefined;
     if (!format) throw invalidField('type', `must be one of ${[...formats.keys()].join(', ')}`);
-    const { line, mapped } = withUserState(format, source, context);
+    const { line, mapped } = withUserState(format.resource, source, context.clock.now());
     const unknown = unknownNames(format, line).filter((name) => !mapped.includes(name));
     if (context.isStrict && unknown.length > 0) {
       const rule = `is no member of ${format.resource.type}`;
@@ -105,24 +105,6 @@ export function openLineParser(context: ImportContext): LineParser {
     };
     return { load, conditions: conditionsOf(lineRecord), unknown, mapped };
   };
-}
-
-/** The line of a user, disabled if a member of another system says so, and the names of such members. */
-function withUserState(
-  { resource }: LineFormat,
-  line: JsonObject,
-  { clock }: ImportContext,
-): { readonly line: JsonObject; readonly mapped: readonly string[] } {
-  if (resource !== user) return { line, mapped: [] };
-  const { enabled, members: mapped, unreadable } = readUserState(line, clock.now());
-  if (unreadable !== undefined)
-    throw invalidField(
-      unreadable,
-      'does not say whether the user may sign in: replace it by enabled, true or false',
-    );
-  // Any other value of our own member is that of the line, or an error of it.
-  const isReplaced = enabled !== undefined && (line.enabled === undefined || line.enabled === true);
-  return { line: isReplaced ? { ...line, enabled } : line, mapped };
 }
 
 function unknownNames({ known }: LineFormat, line: JsonObject): readonly string[] {

@@ -1,7 +1,10 @@
+import { Fault } from '../../model/fault.ts';
+import type { Resource } from '../../model/resource.ts';
+import { user } from '../../model/resources.ts';
 import { parseInstant } from '../../model/text/instant.ts';
 import type { JsonObject } from '../../model/text/json_object.ts';
 
-/** Whether a user may sign in, by the value of a member; undefined for a value that does not say it. */
+/** Whether a user may sign in, by the value of a member; undefined for an unknown value. */
 type ReadState = (value: unknown, now: number) => boolean | undefined;
 
 const flag: ReadState = (value) => (typeof value === 'boolean' ? value : undefined);
@@ -16,7 +19,7 @@ function words(enabled: readonly string[], disabled: readonly string[]): ReadSta
 
 const activity = words(['active', 'enabled'], ['inactive', 'disabled', 'blocked', 'suspended']);
 
-/** The members by which Firebase, Auth0, Django, Supabase, Kratos, Cognito and similar systems state it. Keycloak has our own. */
+/** The members of Firebase, Auth0, Django, Supabase, Kratos, Cognito and similar systems. That of Keycloak is `enabled`. */
 const STATES: Readonly<Record<string, ReadState>> = {
   Enabled: flag,
   active: flag,
@@ -37,20 +40,18 @@ const STATES: Readonly<Record<string, ReadState>> = {
   ),
 };
 
-/** Whether a user may sign in, as a line states it. */
-interface UserState {
-  /** False if one of the members says so; undefined without any. */
-  readonly enabled: boolean | undefined;
-  /** The members that state it. */
-  readonly members: readonly string[];
-  /** The first of them whose value does not say it. */
-  readonly unreadable: string | undefined;
-}
-
-/** Reads whether a user may sign in from the members of other systems in a line. */
-export function readUserState(line: JsonObject, now: number): UserState {
-  const members = Object.keys(line).filter((name) => Object.hasOwn(STATES, name));
-  const states = members.map((name) => STATES[name]?.(line[name], now));
-  const enabled = members.length === 0 ? undefined : !states.includes(false);
-  return { enabled, members, unreadable: members[states.indexOf(undefined)] };
+/**
+ * The line with `enabled`, if members of other systems state it, and the names of these. If one of them or `enabled` itself is false, the
+ * user is disabled. Throws Fault `invalid` for an unknown value.
+ */
+export function withUserState(resource: Resource, line: JsonObject, now: number) {
+  const mapped = resource === user ? Object.keys(line).filter((name) => Object.hasOwn(STATES, name)) : [];
+  const states = mapped.map((name) => STATES[name]?.(line[name], now));
+  const field = mapped[states.indexOf(undefined)];
+  const rule = 'has an unknown value: replace the member by enabled, true or false';
+  if (field !== undefined) throw new Fault('invalid', [{ field, rule }]);
+  // An invalid value of `enabled` stays, and is an error of the line.
+  const { enabled = true } = line;
+  const isStated = mapped.length > 0 && enabled === true;
+  return { line: isStated ? { ...line, enabled: !states.includes(false) } : line, mapped };
 }
