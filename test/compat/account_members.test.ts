@@ -18,7 +18,8 @@ for (const name of ['Ann', 'Ben', 'Cleo']) {
   const id = systemClock.mintId();
   await insertRecord(service.db, user, [ACCOUNTS, id], {
     ...{ name: `${name} Banks`, email: `${name}@banks.com`.toLowerCase() },
-    ...{ given_name: name, middle_name: null, family_name: 'Banks', creation_status: 'COMPLETE' },
+    ...{ given_name: name, middle_name: null, family_name: 'Banks' },
+    ...{ creation_status: 'COMPLETE', email_vouched: true, enabled: true },
   });
   users.push(id);
   await Bun.sleep(2);
@@ -134,7 +135,7 @@ test('a user of another realm, an unknown ID and a malformed one are 404', async
   const stranger = systemClock.mintId();
   await insertRecord(service.db, user, [OTHER, stranger], {
     ...{ name: 'Dan', email: 'dan@banks.com', given_name: null, middle_name: null, family_name: null },
-    creation_status: 'COMPLETE',
+    ...{ creation_status: 'COMPLETE', email_vouched: true, enabled: true },
   });
   for (const id of [stranger, systemClock.mintId(), 'none'])
     expect((await service.get(`${MEMBERS}/${id}`, token)).status).toBe(404);

@@ -187,7 +187,7 @@ describe('a log with its end cut off', () => {
     );
     await insertRecord(db, user, [id, systemClock.mintId()], {
       ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
-      creation_status: 'COMPLETE',
+      ...{ creation_status: 'COMPLETE', email_vouched: true, enabled: true },
     });
     const checkpoints = await checkpointsOf(db);
     const bytes = sqlLiteral(database, before?.tag ?? null);
@@ -313,7 +313,7 @@ describe('a trimmed log', () => {
     const one = () =>
       insertRecord(db, user, [id, systemClock.mintId()], {
         ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
-        creation_status: 'COMPLETE',
+        ...{ creation_status: 'COMPLETE', email_vouched: true, enabled: true },
       });
     for (let done = 0; done < many; done += 201) await Promise.all(Array.from({ length: 201 }, one));
     const later = systemClock.now() + 1_000;

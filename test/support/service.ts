@@ -354,8 +354,7 @@ export const userMembers = {
   // Long enough not to be in random bytes: an erasure searches the file for it.
   family_name: 'Doering',
   creation_status: 'COMPLETE',
-  email_vouched: true,
-  enabled: true,
+  ...{ email_vouched: true, enabled: true },
 };
 
 /** A record with these members, created now. */

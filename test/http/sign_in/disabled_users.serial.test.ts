@@ -4,6 +4,8 @@ import { openLogReading } from '../../../src/log/reading.ts';
 import { user } from '../../../src/model/resources.ts';
 import { verifyRecords } from '../../../src/ops/doctor/verify_records.ts';
 import { systemClock } from '../../../src/ops/process/clock.ts';
+import { createKeyPair, issue, startIssuer } from '../../support/issuers.ts';
+import { createOidcProfile } from '../../support/oidc_sign_in.ts';
 import { comparableResponse, startService } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
 import {
@@ -28,7 +30,8 @@ setDefaultTimeout(120_000);
 
 /** Users who cannot sign in: docs/wire.md#disabled-users. Sign-ins through providers are in test/compat/oidc_identities.test.ts. */
 
-const service = await startService({ trustedProxies: '127.0.0.1', tokenLifetime: '86400' });
+const flags = { trustedProxies: '127.0.0.1', tokenLifetime: '86400' };
+const service = await startService({ ...flags, allowPrivate: 'localhost 127.0.0.0/8' });
 const { db } = service;
 const { accounts: realm } = await createSettingsRealms(db);
 const token = await signInTokenOf(service, { scope: 'sign-in sign-up' });
@@ -37,10 +40,11 @@ const { statusOf, guess } = openGuesses(service, token);
 const WRONG = 'wrong horse battery staple';
 
 const USERS = `/v2/authentication-realms/${realm}/${user.collection}`;
-const pathOf = ({ user: id }: Pick<PasswordFixture, 'user'>) => `${USERS}/${id}`;
-const put = (person: PasswordFixture, data: object) =>
+const pathOf = ({ user: id }: Person) => `${USERS}/${id}`;
+type Person = Pick<PasswordFixture, 'user'>;
+const put = (person: Person, data: object) =>
   service.put(pathOf(person), admin, { data: { type: user.type, ...data } });
-async function setEnabled(person: PasswordFixture, enabled: boolean): Promise<void> {
+async function setEnabled(person: Person, enabled: boolean): Promise<void> {
   expect((await put(person, { enabled })).status).toBe(200);
 }
 async function createDisabled(): Promise<PasswordFixture> {
@@ -118,7 +122,7 @@ describe('the member enabled', () => {
       expect((await service.get(`${USERS}?filter=${filter}`, admin)).status).toBe(400);
   });
 
-  test('the feed and the log have the change, and the links as touched', async () => {
+  test('the feed and the log report that a user was disabled, and that its links were touched', async () => {
     const person = await createPassword(db, realm);
     const { records } = db.engine;
     const changesSince = async (seq: number) => records.changes(realm, seq, 1_000);
@@ -141,7 +145,7 @@ describe('the member enabled', () => {
 });
 
 describe('the answers to a disabled user', () => {
-  test('a right password is answered as a wrong one by the token call, also with an earlier device token', async () => {
+  test('a right password of a disabled user is answered as a wrong one by the token call, also with an earlier device token', async () => {
     const person = await createPassword(db, realm);
     const device = (await signIn(person)).headers.get(DEVICE_HEADER) ?? '';
     await setEnabled(person, false);
@@ -152,7 +156,7 @@ describe('the answers to a disabled user', () => {
     expect(await comparableResponse(await signIn(nobody))).toBe(wrong);
   });
 
-  test('a right password is answered as a wrong one by a check', async () => {
+  test('a right password of a disabled user is answered as a wrong one by a check', async () => {
     const person = await createDisabled();
     const path = `/v2/authentication-realms/${realm}/password-profiles/${person.profile}/check`;
     const check = (password: string) => {
@@ -162,6 +166,45 @@ describe('the answers to a disabled user', () => {
     await expectSame(await check(person.password), await check(WRONG));
     await setEnabled(person, true);
     expect(await dataOf(await check(person.password))).toMatchObject({ verified: true });
+  });
+
+  test('an ID token of a disabled user is answered as an invalid one by a check, and makes and links no user', async () => {
+    const provider = await startIssuer();
+    const pair = await createKeyPair('one');
+    provider.publish(pair.publicJwk);
+    const profile = await createOidcProfile(db, realm, provider.issuer);
+    const linker = await signInTokenOf(service, { scope: 'sign-in sign-up oidc-profile-infos:write' });
+    const check = async (claims: object, more: object = {}) => {
+      const now = Math.floor(service.clock.now() / 1000);
+      const times = { iss: provider.issuer, aud: 'shop', iat: now, exp: now + 300 };
+      const id_token = await issue(pair, { ...times, email_verified: true, ...claims }, { typ: 'JWT' });
+      const path = `/v2/authentication-realms/${realm}/oidc-profiles/${profile}/check`;
+      return service.post(path, linker, { data: { type: 'oidc_check', id_token, ...more } }, elsewhere());
+    };
+    const jane = { sub: 'jane', email: 'jane.of.a.provider@example.com' };
+    const outcomeOf = async (answer: Response) => {
+      const { outcome, relationships } = await dataOf<{
+        outcome: string;
+        relationships: Record<string, { data: { id: PasswordFixture['user'] } } | undefined>;
+      }>(answer);
+      return [outcome, relationships?.[user.type]?.data.id] as const;
+    };
+    const [created, id] = await outcomeOf(await check(jane));
+    if (created !== 'created' || !id) throw new Error(`the check was answered ${created}`);
+    const other = await createDisabled();
+    await setEnabled({ user: id }, false);
+    const invalid = await check({ ...jane, aud: 'another' });
+    const { length } = await db.engine.records.changes(realm, 0, 10_000);
+    for (const [claims, more] of [
+      [jane, {}],
+      [{ ...jane, email: 'new@example.com' }, {}],
+      [jane, { user_authentication_info_id: id }],
+      [{ sub: 'joe' }, { user_authentication_info_id: other.user }],
+    ] as const)
+      await expectSame(await check(claims, more), invalid.clone());
+    expect(await db.engine.records.changes(realm, 0, 10_000)).toHaveLength(length);
+    await setEnabled({ user: id }, true);
+    expect(await outcomeOf(await check(jane))).toEqual(['known', id]);
   });
 
   test('an account token is answered as one that is not valid, while its user is disabled and after', async () => {
@@ -210,7 +253,7 @@ describe('the budgets of a disabled user', () => {
     expect(right.filter((status) => status === 400)).toHaveLength(100);
   });
 
-  test('an earlier device token is none after the user is enabled again, and a later one is valid', async () => {
+  test('a device token from before a user was disabled is not valid after the user is enabled, and a later one is', async () => {
     const [person, other] = [await createPassword(db, realm), await createPassword(db, realm)];
     const deviceOf = async (of: PasswordFixture) => ({
       [DEVICE_HEADER]: (await signIn(of)).headers.get(DEVICE_HEADER) ?? '',
