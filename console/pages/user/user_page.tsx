@@ -136,14 +136,13 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
     <>
       <section class="card" aria-label="How this user signs in">
         <div class="card-head">
-          <h2>How this user signs in</h2>
+          <h2>
+            {user.record.enabled === false
+              ? 'This user is disabled and cannot sign in'
+              : 'How this user signs in'}
+          </h2>
           <AddLinkButtons onAction={onAction} />
         </div>
-        {user.record.enabled === false && (
-          <p class="note note-warn" role="status">
-            <Icon name="warning" /> This user is disabled and cannot sign in.
-          </p>
-        )}
         {links.length > 0 && (
           <IdentityGraph
             realm={realm}

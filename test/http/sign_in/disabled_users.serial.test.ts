@@ -193,7 +193,7 @@ describe('the answers to a disabled user', () => {
     if (created !== 'created' || !id) throw new Error(`the check was answered ${created}`);
     const other = await createDisabled();
     await setEnabled({ user: id }, false);
-    const invalid = await check({ ...jane, aud: 'another' });
+    const invalid = await comparableResponse(await check({ ...jane, aud: 'another' }));
     const { length } = await db.engine.records.changes(realm, 0, 10_000);
     for (const [claims, more] of [
       [jane, {}],
@@ -201,7 +201,7 @@ describe('the answers to a disabled user', () => {
       [jane, { user_authentication_info_id: id }],
       [{ sub: 'joe' }, { user_authentication_info_id: other.user }],
     ] as const)
-      await expectSame(await check(claims, more), invalid.clone());
+      expect(await comparableResponse(await check(claims, more))).toBe(invalid);
     expect(await db.engine.records.changes(realm, 0, 10_000)).toHaveLength(length);
     await setEnabled({ user: id }, true);
     expect(await outcomeOf(await check(jane))).toEqual(['known', id]);
