@@ -1,4 +1,4 @@
-import { convert, objectsOf, type SourceLink, type SourcePassword, type SourceUser } from './import_lines.ts';
+import { convert, objectsOf, type SourceLink, type SourceUser } from './import_lines.ts';
 
 /**
  * Users of Auth0, from a bulk export of JSON with the fields below, and from the password hashes that Auth0's support exports:
@@ -19,14 +19,15 @@ interface Auth0User {
   readonly family_name?: string;
   readonly created_at?: string;
   readonly blocked?: boolean;
-  readonly identities?: readonly Identity[];
+  readonly identities: readonly Identity[];
 }
 
 interface Identity {
   /** `auth0` for a database of Auth0. */
   readonly provider: string;
-  readonly connection?: string;
-  readonly user_id: string;
+  readonly connection: string;
+  /** Some providers, such as GitHub, have numbers. */
+  readonly user_id: string | number;
   /** Of an account that was linked later. */
   readonly profileData?: { readonly email?: string; readonly username?: string };
 }
@@ -39,62 +40,53 @@ interface ExportedHash {
 }
 
 /** By the ID of the user in the database of Auth0. */
-async function readHashes(file: string | undefined): Promise<ReadonlyMap<string, string>> {
+function readHashes(file: string | undefined): ReadonlyMap<string, string> {
   const hashes = new Map<string, string>();
   if (file === undefined) return hashes;
-  for await (const { _id, alt_id, passwordHash } of objectsOf<ExportedHash>(file))
+  for (const [{ _id, alt_id, passwordHash }] of objectsOf<ExportedHash>(file))
     if (passwordHash) hashes.set(alt_id ?? _id.$oid, passwordHash);
   return hashes;
 }
 
-/** An export without the field `identities` has the first one in the ID alone. */
-function firstIdentity(userId: string): Identity {
-  const [provider = '', ...id] = userId.split('|');
-  return { provider, user_id: id.join('|') };
-}
-
-function readLink({ provider, connection = provider, user_id }: Identity): SourceLink {
+function readLink({ connection, user_id }: Identity): SourceLink {
+  const id = String(user_id);
   // That of an enterprise connection begins with the name of the connection.
   const prefix = `${connection}|`;
-  return {
-    provider: connection,
-    subject: user_id.startsWith(prefix) ? user_id.slice(prefix.length) : user_id,
-  };
+  return { provider: connection, subject: id.startsWith(prefix) ? id.slice(prefix.length) : id };
 }
 
-type Hashes = Awaited<ReturnType<typeof readHashes>>;
+type Hashes = ReturnType<typeof readHashes>;
 
+/** A user may sign in by the e-mail address or, where the connection has them, by the username. */
 function readPasswords(
-  { email, username, identities = [] }: Auth0User,
+  { email, username, identities }: Auth0User,
   hashes: Hashes,
   drop: (kind: string) => void,
-): SourcePassword[] {
-  const passwords: SourcePassword[] = [];
-  for (const [at, { provider, user_id, profileData }] of identities.entries()) {
-    if (provider !== 'auth0') continue;
-    const hash = hashes.get(user_id);
+): SourceUser['passwords'] {
+  return identities.flatMap(({ provider, user_id, profileData = {} }, at) => {
+    if (provider !== 'auth0') return [];
+    const hash = hashes.get(String(user_id));
     if (hash === undefined) drop('password that is not in --passwords');
-    const login = at === 0 ? { email, username } : { ...profileData };
-    for (const each of [login.email, login.username]) if (each) passwords.push({ username: each, hash });
-  }
-  return passwords;
+    const login = at === 0 ? { email, username } : profileData;
+    return [login.email, login.username].flatMap((name) => (name ? [{ username: name, hash }] : []));
+  });
 }
 
 function readUser(source: Auth0User, hashes: Hashes, drop: (kind: string) => void): SourceUser {
   const { user_id: id, email, email_verified, username, name, given_name, family_name, ...others } = source;
-  const { created_at: createdAt, blocked, identities = [firstIdentity(id)], ...rest } = others;
+  const { created_at: createdAt, blocked, identities, ...rest } = others;
   return {
     ...{ id, email, givenName: given_name, familyName: family_name, createdAt, rest },
     ...{ names: [name, username], isEmailVerified: email_verified === true, state: { blocked } },
-    passwords: readPasswords({ ...source, identities }, hashes, drop),
+    passwords: readPasswords(source, hashes, drop),
     links: identities.filter(({ provider }) => provider !== 'auth0').map(readLink),
   };
 }
 
 await convert<Auth0User>(
-  async (option) => {
-    const hashes = await readHashes(option('passwords'));
+  (file) => {
+    const hashes = readHashes(file);
     return (user, drop) => readUser(user, hashes, drop);
   },
-  { options: ['passwords'] },
+  { option: 'passwords' },
 );

@@ -5,7 +5,7 @@ import { convert, type SourceLink, type UserReader } from './import_lines.ts';
  *
  *     bun cognito.ts --into realm.ndjson --issuer PROVIDER=URL users.json >users.ndjson
  *
- * Cognito exports no password, in no way: users come with their usernames, and set a password again. The CSV file whose header
+ * Cognito never exports passwords: users come with their usernames, and set a password again. The CSV file whose header
  * `get-csv-header` returns is for imports into Cognito.
  *
  * Format: docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_ListUsers.html, "Response Syntax", and

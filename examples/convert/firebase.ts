@@ -57,10 +57,7 @@ const userReader =
     };
   };
 
-await convert(
-  (option) => {
-    const file = option('hash-config');
-    return userReader(file === undefined ? undefined : readHashConfig(file));
-  },
-  { lists: ['users'], options: ['hash-config'] },
-);
+await convert((file) => userReader(file === undefined ? undefined : readHashConfig(file)), {
+  lists: ['users'],
+  option: 'hash-config',
+});

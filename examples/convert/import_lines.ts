@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
 /**
- * What the converters in this folder share: they read the export of another system and write the lines of `authrealm import` to standard
- * output (docs/guides/moving-in.md). They run on Bun, and on Node.js from 22.18, without network.
+ * What the converters in this folder share: they read an export of another system, and write lines of `authrealm import` to standard output
+ * (docs/guides/moving-in.md).
  */
 
 /** A user of another system. */
@@ -21,16 +21,11 @@ export interface SourceUser {
   readonly createdAt: string | number | undefined;
   /** The members that say whether the user may sign in, as the source has them: import maps them. */
   readonly state: object;
-  readonly passwords: readonly SourcePassword[];
+  /** Without a hash, a username without a password. */
+  readonly passwords: readonly { readonly username: string; readonly hash?: string | undefined }[];
   readonly links: readonly SourceLink[];
   /** Members that are not converted. Those that are not empty are counted by name. */
   readonly rest: object;
-}
-
-export interface SourcePassword {
-  readonly username: string;
-  /** Undefined for a username without a password. */
-  readonly hash?: string | undefined;
 }
 
 export interface SourceLink {
@@ -46,200 +41,115 @@ export interface SourceLink {
 /** Reads a user of an export; undefined for one that is dropped. `drop` counts what is not converted. */
 export type UserReader<T> = (user: T, drop: (kind: string) => void) => SourceUser | undefined;
 
-interface Format {
-  /** The names of the arrays with users in an object; without any the file has only users. */
-  readonly lists?: readonly string[];
-  /** The options that only this converter has. */
-  readonly options?: readonly string[];
-}
-
-/** An export that cannot be converted. The message names the file, and never has a value of it. */
+/** An export that cannot be converted. The message names the place, and has no value of the export. */
 export class ExportError extends Error {}
 
-/** Runs a converter: `open` gets the values of its own options, and returns what reads a user. */
+/**
+ * Runs a converter: `open` gets the value of the option that only this one has, and returns what reads a user. With `lists`, a file is one
+ * JSON object with users in these arrays; otherwise each line has a user, or an array of users.
+ */
 export async function convert<T>(
-  open: (option: (name: string) => string | undefined) => UserReader<T> | Promise<UserReader<T>>,
-  { lists = [], options = [] }: Format = {},
+  open: (value: string | undefined) => UserReader<T>,
+  { lists, option }: { readonly lists?: readonly string[]; readonly option?: string } = {},
 ): Promise<void> {
   try {
-    const { values, files } = readArguments(['into', 'issuer', ...options]);
-    const [into] = values.into ?? [];
-    if (into === undefined || files.length === 0)
-      throw new ExportError('pass --into with the lines of the realm, and the files of the export');
-    const output = openOutput(await readTarget(into), readIssuers(values.issuer ?? []));
-    const readUser = await open((name) => values[name]?.[0]);
-    for (const file of files)
-      for await (const user of objectsOf<T>(file, ...lists)) {
-        const source = readUser(user, output.drop);
-        if (source) await output.write(source);
-      }
-    await output.end();
+    const { into, issuers, own, files } = readArguments(option);
+    const target = readTarget(into, issuers);
+    const readUser = open(own);
+    const [converted, dropped]: [Counts, Counts] = [new Map(), new Map()];
+    const linesOfUser = (source: T) => {
+      const user = readUser(source, (kind) => add(dropped, kind));
+      return user ? linesOf(user, target, converted, dropped) : [];
+    };
+    for (const file of files) await writeLines(objectsOf<T>(file, lists), linesOfUser);
+    if (converted.size > 0) process.stderr.write(`converted: ${listed([...converted])}\n`);
+    if (dropped.size > 0) process.stderr.write(`dropped: ${listed([...dropped].sort())}\n`);
+    if (converted.size === 0) throw new ExportError('no user was converted');
   } catch (error) {
-    if (!isExpected(error)) throw error;
+    // Errors with a code are of files and of the command line.
+    if (!(error instanceof ExportError || (error instanceof Error && 'code' in error))) throw error;
     process.stderr.write(`${error.message}\n`);
     process.exitCode = 1;
   }
 }
 
-/** Errors with a code are of files and of the command line. */
-const isExpected = (error: unknown): error is Error =>
-  error instanceof ExportError || (error instanceof Error && 'code' in error);
-
-function readArguments(names: readonly string[]) {
-  const options = names.map((name) => [name, { type: 'string', multiple: true }] as const);
-  const { values, positionals } = parseArgs({
+function readArguments(option: string | undefined) {
+  const names = ['into', 'issuer', ...(option === undefined ? [] : [option])];
+  const { values, positionals: files } = parseArgs({
     allowPositionals: true,
-    options: Object.fromEntries(options),
+    options: Object.fromEntries(names.map((name) => [name, { type: 'string', multiple: true }] as const)),
   });
-  return { values: values as Readonly<Record<string, readonly string[] | undefined>>, files: positionals };
+  const given = values as Readonly<Record<string, readonly string[] | undefined>>;
+  const [into] = given.into ?? [];
+  if (into === undefined || files.length === 0)
+    throw new ExportError('pass --into with the lines of the realm, and the files of the export');
+  return { into, issuers: given.issuer ?? [], own: given[option ?? '']?.[0], files };
 }
 
-/** The issuers by the names that the source has for providers. */
-function readIssuers(pairs: readonly string[]): ReadonlyMap<string, string> {
-  return new Map(
-    pairs.map((pair) => {
-      const at = pair.indexOf('=');
-      if (at <= 0) throw new ExportError(`--issuer is ${pair}: pass NAME=URL`);
-      return [pair.slice(0, at), pair.slice(at + 1)];
-    }),
-  );
-}
+type Counts = Map<string, number>;
+const add = (to: Counts, kind: string, more = 1) => to.set(kind, (to.get(kind) ?? 0) + more);
+const listed = (counts: readonly (readonly [string, number])[]) =>
+  counts.map(([kind, number]) => `${kind} ${number}`).join(', ');
 
-/** Where the users go. */
-interface Target {
-  readonly realm: string;
-  /** The profile of their usernames. */
-  readonly passwordProfile: string;
-  /** The OIDC profiles by issuer: of two with the same one the first. */
-  readonly oidcProfiles: ReadonlyMap<string, string>;
-}
-
-interface TargetLine {
-  readonly type: string;
-  readonly id: string;
-  readonly meta?: { readonly issuer?: string };
-}
-
-/** Reads the lines of a realm and its profiles, as they were imported or as `authrealm export --realm` writes them. */
-async function readTarget(file: string): Promise<Target> {
-  const realms: string[] = [];
-  const passwordProfiles: string[] = [];
+/** Where the users go: the realm and its profiles in a file of import lines, and the issuers by the names of providers. */
+function readTarget(file: string, pairs: readonly string[]) {
+  const [realms, passwordProfiles]: [string[], string[]] = [[], []];
   const oidcProfiles = new Map<string, string>();
-  for await (const { type, id, meta } of objectsOf<TargetLine>(file)) {
+  type Line = { readonly type: string; readonly id: string; readonly meta?: { readonly issuer?: string } };
+  for (const [{ type, id, meta }] of objectsOf<Line>(file)) {
     if (type === 'authentication-realm') realms.push(id);
     if (type === 'password_profile') passwordProfiles.push(id);
-    if (type === 'oidc-profile' && meta?.issuer !== undefined && !oidcProfiles.has(meta.issuer))
-      oidcProfiles.set(meta.issuer, id);
+    if (type === 'oidc-profile') oidcProfiles.set(meta?.issuer ?? '', id);
   }
   const [[realm], [passwordProfile]] = [realms, passwordProfiles];
-  if (realm === undefined || passwordProfile === undefined || realms.length + passwordProfiles.length > 2) {
-    const found = `it has ${realms.length} realms and ${passwordProfiles.length} password profiles`;
-    throw new ExportError(`${file} must have the lines of one realm and one password profile: ${found}`);
-  }
-  return { realm, passwordProfile, oidcProfiles };
+  if (realm === undefined || passwordProfile === undefined || realms.length + passwordProfiles.length > 2)
+    throw new ExportError(`${file} must have the lines of one realm and of one password profile`);
+  const issuers = new Map(pairs.map((pair) => pair.split(/=(.*)/, 2) as [string, string]));
+  for (const [name, issuer] of issuers)
+    if (!issuer) throw new ExportError(`--issuer is ${name}: pass NAME=URL`);
+  return { realm, passwordProfile, oidcProfiles, issuers };
 }
 
-/** A domain that cannot exist (RFC 6761, 6.4). */
-const NO_ADDRESS = 'no-address.invalid';
-const WRITTEN_CHARACTERS = 65_536;
+type Target = ReturnType<typeof readTarget>;
 
-/** Writes the lines of users to standard output, and the counts to standard error. */
-function openOutput(target: Target, issuers: ReadonlyMap<string, string>) {
-  const converted = { users: 0, usernames: 0, passwords: 0, links: 0 };
-  const dropped = new Map<string, number>();
-  let withoutAddress = 0;
-  let text = '';
-
-  function drop(kind: string): void {
-    dropped.set(kind, (dropped.get(kind) ?? 0) + 1);
-  }
-
-  function add(kind: keyof typeof converted, line: object): void {
-    converted[kind] += 1;
-    text += `${JSON.stringify(line)}\n`;
-  }
-
-  function addLink(user: string, link: SourceLink): void {
-    const { provider } = link;
-    const issuer = issuers.get(provider) ?? link.issuer;
-    const profile = issuer && target.oidcProfiles.get(issuer);
-    if (!issuer) drop(`link of ${provider} without --issuer`);
-    else if (!profile) drop(`link of ${provider}: no OIDC profile of ${issuer}`);
-    else add('links', linkLine(target, user, { ...link, issuer, profile }));
-  }
-
-  async function flush(): Promise<void> {
-    if (text !== '') await writeText(process.stdout, text);
-    text = '';
-  }
-
-  return {
-    drop,
-    async write(user: SourceUser): Promise<void> {
-      const id = idOf(user.id);
-      if (!user.email) withoutAddress += 1;
-      add('users', userLine(target, id, user));
-      for (const password of user.passwords) {
-        if (password.hash !== undefined) converted.passwords += 1;
-        add('usernames', usernameLine(target, id, password));
-      }
-      for (const link of user.links) addLink(id, link);
-      for (const [name, value] of Object.entries(user.rest)) if (!isEmpty(value)) drop(name);
-      if (text.length > WRITTEN_CHARACTERS) await flush();
-    },
-    async end(): Promise<void> {
-      await flush();
-      const lines = [`converted: ${listed(Object.entries(converted))}`];
-      if (withoutAddress > 0)
-        lines.push(`without an e-mail address, now ID@${NO_ADDRESS}: ${withoutAddress}`);
-      if (dropped.size > 0) lines.push(`dropped: ${listed([...dropped].sort())}`);
-      await writeText(process.stderr, `${lines.join('\n')}\n`);
-      if (converted.users === 0) throw new ExportError('no user was converted');
-    },
-  };
-}
-
-const listed = (counts: readonly (readonly [string, number])[]) =>
-  counts.map(([what, count]) => `${what} ${count}`).join(', ');
-
-const writeText = (stream: NodeJS.WriteStream, text: string) =>
-  new Promise<void>((resolve, reject) => {
-    stream.write(text, (error) => (error ? reject(error) : resolve()));
+/** The lines of a user, its usernames and its links. */
+function linesOf(user: SourceUser, target: Target, converted: Counts, dropped: Counts): readonly object[] {
+  const id = idOf(user.id);
+  const owner = { realm_id: target.realm, user_authentication_info_id: id };
+  const usernames = user.passwords.map(({ username, hash }) => ({
+    ...{ type: 'user_authentication_password_profile_info', ...owner, id: idOf(`${id} ${username}`) },
+    ...{ username, password_profile_id: target.passwordProfile, password_hash: hash },
+  }));
+  const links = user.links.flatMap(({ provider, subject, ...link }) => {
+    const issuer = target.issuers.get(provider) ?? link.issuer ?? '';
+    const oidc_profile_id = target.oidcProfiles.get(issuer);
+    const problem = issuer === '' ? ' without --issuer' : `: no OIDC profile of ${issuer}`;
+    if (oidc_profile_id === undefined) add(dropped, `link of ${provider}${problem}`);
+    const own = { id: idOf(link.id ?? `${id} ${issuer} ${subject}`), subject, issuer, oidc_profile_id };
+    return oidc_profile_id ? [{ type: 'user_authentication_oidc_profile_info', ...owner, ...own }] : [];
   });
+  add(converted, 'users');
+  add(converted, 'usernames', usernames.length);
+  add(converted, 'passwords', user.passwords.filter(({ hash }) => hash !== undefined).length);
+  add(converted, 'links', links.length);
+  if (!user.email) add(converted, 'users without an e-mail address');
+  for (const [name, value] of Object.entries(user.rest)) if (!isEmpty(value)) add(dropped, name);
+  return [userLine(user, target.realm, id), ...usernames, ...links];
+}
 
-function userLine({ realm }: Target, id: string, user: SourceUser): object {
-  const { createdAt } = user;
-  const email = user.email || `${id}@${NO_ADDRESS}`;
+/** A user without an e-mail address gets one in a domain that cannot exist (RFC 6761, 6.4). */
+function userLine(user: SourceUser, realm_id: string, id: string): object {
+  const { createdAt, email = '', givenName, familyName } = user;
+  const address = email || `${id}@no-address.invalid`;
   return {
-    ...{ type: 'user_authentication_info', realm_id: realm, id },
-    ...{ name: user.names.find((name) => name?.trim()) ?? email, email },
-    ...{ given_name: user.givenName || undefined, family_name: user.familyName || undefined },
+    ...{ type: 'user_authentication_info', realm_id, id, email: address },
+    name: user.names.find((name) => name?.trim()) ?? address,
+    ...{ given_name: givenName || undefined, family_name: familyName || undefined },
     ...user.state,
     meta: {
       created_at: typeof createdAt === 'number' ? new Date(createdAt).toISOString() : createdAt,
-      email_vouched: user.isEmailVerified && Boolean(user.email),
+      email_vouched: user.isEmailVerified && address === email,
     },
-  };
-}
-
-function usernameLine({ realm, passwordProfile }: Target, user: string, password: SourcePassword): object {
-  const { username, hash } = password;
-  return {
-    ...{ type: 'user_authentication_password_profile_info', realm_id: realm },
-    ...{ user_authentication_info_id: user, id: deriveId(`${user} ${username}`), username },
-    ...{ password_profile_id: passwordProfile, password_hash: hash },
-  };
-}
-
-function linkLine(
-  { realm }: Target,
-  user: string,
-  link: SourceLink & { readonly issuer: string; readonly profile: string },
-): object {
-  const { issuer, subject, profile, id = `${user} ${issuer} ${subject}` } = link;
-  return {
-    ...{ type: 'user_authentication_oidc_profile_info', realm_id: realm },
-    ...{ user_authentication_info_id: user, id: idOf(id), subject, issuer, oidc_profile_id: profile },
   };
 }
 
@@ -257,112 +167,51 @@ export function deriveId(name: string): string {
   return digest.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-const READ_BYTES = 262_144;
-const UTF8 = new TextDecoder('utf-8', { fatal: true });
-const [NEWLINE, QUOTE, COMMA, BACKSLASH] = [0x0a, 0x22, 0x2c, 0x5c];
-const [ARRAY, ARRAY_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
-const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
-const BETWEEN_OBJECTS: ReadonlySet<number> = new Set([0x09, NEWLINE, 0x0d, 0x20, COMMA, ...BYTE_ORDER_MARK]);
-
-/**
- * The objects of a file: of NDJSON and of JSON arrays or, where `lists` are given, those in the arrays of these names in one object. One
- * of them is in memory at a time. Throws ExportError.
- */
-export async function* objectsOf<T>(file: string, ...lists: readonly string[]): AsyncGenerator<T> {
-  const scan = openScan(file, lists);
-  const chunks: AsyncIterable<Uint8Array> = createReadStream(file, { highWaterMark: READ_BYTES });
-  for await (const chunk of chunks) yield* scan.read(chunk) as Generator<T>;
-  scan.end();
+/** Writes the lines of users. An error of `read` is one of the format, and its message could have a value. */
+async function writeLines<T>(objects: Iterable<readonly [T, string]>, read: (user: T) => readonly object[]) {
+  for (const [user, where] of objects) {
+    let text = '';
+    try {
+      for (const line of read(user)) text += `${JSON.stringify(line)}\n`;
+    } catch (cause) {
+      throw new ExportError(`${where} is no user in the format that this converter reads`, { cause });
+    }
+    if (text !== '') await writeOut(text);
+  }
 }
 
-/** Finds objects by their brackets. */
-function openScan(file: string, lists: readonly string[]) {
-  /** The number of open brackets, and the number with which the object began that is read. */
-  const depth = { now: 0, ofObject: 0 };
-  const string = { isOpen: false, isEscaped: false, text: '' };
-  let line = 1;
-  let firstLine = 1;
-  let isEmptyFile = true;
-  let isInList = lists.length === 0;
-  let pieces: Uint8Array[] = [];
+const writeOut = (text: string) =>
+  new Promise<void>((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+  });
 
-  function fail(problem: string): never {
-    throw new ExportError(`${file}, line ${line}: ${problem}`);
+/** The objects of a file as `convert` says, each with its place for a message. Throws ExportError. */
+export function* objectsOf<T>(file: string, lists?: readonly string[]): Generator<readonly [T, string]> {
+  const bytes = readFileSync(file);
+  if (lists) {
+    const whole = parse(bytes, file) as Partial<Record<string, readonly T[]>> | null;
+    const objects = lists.flatMap((name) => whole?.[name] ?? []);
+    for (const [index, object] of objects.entries()) yield [object, `${file}, user ${index + 1}`];
+    return;
   }
-
-  function readString(byte: number): void {
-    if (string.isEscaped) string.isEscaped = false;
-    else if (byte === BACKSLASH) string.isEscaped = true;
-    else if (byte === QUOTE) string.isOpen = false;
-    else if (depth.ofObject === 0) string.text += String.fromCharCode(byte);
+  let from = 0;
+  for (let number = 1; from < bytes.length; number += 1) {
+    const newline = bytes.indexOf('\n', from);
+    const end = newline < 0 ? bytes.length : newline;
+    const where = `${file}, line ${number}`;
+    for (const object of [parse(bytes.subarray(from, end), where)].flat()) yield [object as T, where];
+    from = end + 1;
   }
+}
 
-  function open(byte: number): 'begin' | undefined {
-    isEmptyFile = false;
-    depth.now += 1;
-    if (depth.ofObject > 0) return undefined;
-    if (depth.now === 1 && byte === ARRAY && lists.length > 0)
-      fail(`an array where an object with ${lists.join(' or ')} is expected`);
-    // The last string before an array is its name.
-    if (depth.now === 2 && byte === ARRAY && lists.includes(string.text)) isInList = true;
-    if (byte === ARRAY || !isInList) return undefined;
-    depth.ofObject = depth.now;
-    firstLine = line;
-    return 'begin';
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/** JSON; an empty line has no object. */
+function parse(bytes: Uint8Array, where: string): unknown {
+  try {
+    const text = UTF8.decode(bytes);
+    return text.trim() === '' ? [] : JSON.parse(text);
+  } catch (cause) {
+    throw new ExportError(`${where} is not JSON in UTF-8, or was cut short`, { cause });
   }
-
-  function close(): 'end' | undefined {
-    const isEnd = depth.now === depth.ofObject;
-    if (isEnd) depth.ofObject = 0;
-    depth.now -= 1;
-    if (depth.now < 0) fail('is not JSON');
-    if (depth.now === 1 && lists.length > 0) isInList = false;
-    return isEnd ? 'end' : undefined;
-  }
-
-  function readOther(byte: number): void {
-    const isOutside = depth.ofObject === 0 && (lists.length === 0 || depth.now === 0);
-    if (isOutside && !BETWEEN_OBJECTS.has(byte)) fail('is not JSON in UTF-8');
-    if (byte !== QUOTE) return;
-    string.isOpen = true;
-    string.text = '';
-  }
-
-  /** Whether an object begins or ends that is returned. */
-  function step(byte: number): 'begin' | 'end' | undefined {
-    if (byte === NEWLINE) line += 1;
-    if (string.isOpen) readString(byte);
-    else if (byte === OBJECT || byte === ARRAY) return open(byte);
-    else if (byte === OBJECT_END || byte === ARRAY_END) return close();
-    else readOther(byte);
-    return undefined;
-  }
-
-  function parse(bytes: Uint8Array): unknown {
-    try {
-      return JSON.parse(UTF8.decode(bytes));
-    } catch (error) {
-      line = firstLine;
-      return fail(error instanceof SyntaxError ? 'is not JSON' : 'is not UTF-8: save it as UTF-8');
-    }
-  }
-
-  return {
-    *read(chunk: Uint8Array): Generator<unknown> {
-      let from = 0;
-      for (let at = 0; at < chunk.length; at += 1) {
-        const found = step(chunk[at] as number);
-        if (found === 'begin') from = at;
-        if (found !== 'end') continue;
-        const object = parse(Buffer.concat([...pieces, chunk.subarray(from, at + 1)]));
-        pieces = [];
-        yield object;
-      }
-      if (depth.ofObject > 0) pieces.push(chunk.subarray(from));
-    },
-    end(): void {
-      if (isEmptyFile) fail('the file is empty');
-      if (depth.now > 0) fail('the export ends here, within an object or an array: it is not complete');
-    },
-  };
 }

@@ -57,8 +57,8 @@ const readUser: UserReader<KeycloakUser> = (user, drop) => {
 };
 
 /**
- * Bytes of the digests of PBKDF2. Keycloak derives 64 bytes with each of them; the first block of a key is enough for a comparison, and
- * costs a half with SHA-256 and a quarter with SHA-1.
+ * Bytes of the digests of PBKDF2. Keycloak derives up to 64 with each of them; the first block of a key is enough for a comparison, and costs
+ * a half with SHA-256 and a quarter with SHA-1.
  */
 const PBKDF2_BYTES: Readonly<Record<string, number>> = {
   pbkdf2: 20,

@@ -66,7 +66,7 @@ async function exportKeycloak(folder: string): Promise<MovedUsers> {
     await add(digest);
   }
   await keycloak.exportRealm(folder);
-  const files = [...new Bun.Glob('*.json').scanSync({ cwd: folder, absolute: true })].sort();
+  const files = [...new Bun.Glob('*-users-*.json').scanSync({ cwd: folder, absolute: true })].sort();
   const usernames = ['anna', 'linked', 'pbkdf2-sha512', 'pbkdf2-sha256', 'pbkdf2'];
   return { files, usernames, disabled: 'disabled' };
 }
@@ -132,7 +132,10 @@ async function moveIn(source: keyof typeof SOURCES): Promise<string> {
   }
   if ('enabled' in user.members) equal(await isVerified(disabled, PASSWORD), false);
   const links = await service.database.query<{ subject: string }>('select subject from oidc_profile_info');
-  deepEqual(links, [{ subject: SUBJECT }]);
+  deepEqual(
+    links.map(({ subject }) => subject),
+    [SUBJECT],
+  );
   return converted.stderr.trim().replaceAll('\n', '; ');
 }
 

@@ -43,8 +43,12 @@ function auth0(): [Files, ForeignExport] {
           ...{ email: 'john.auth0@example.com', username: 'euclid', name: '', blocked: true },
           identities: [{ ...database, user_id: second }],
         }),
-        user('github|583231', { email: undefined, name: 'Kim' }),
+        user('github|583231', {
+          ...{ email: undefined, name: 'Kim' },
+          identities: [{ provider: 'github', connection: 'github', user_id: 583231, isSocial: true }],
+        }),
         user('oidc|staff|s-1', {
+          email: 'ann.auth0@example.com',
           identities: [{ provider: 'oidc', connection: 'staff', user_id: 'staff|s-1', isSocial: false }],
         }),
       ),
@@ -59,8 +63,7 @@ function auth0(): [Files, ForeignExport] {
         ...['--issuer', `google-oauth2=${GOOGLE}`, '--issuer', 'staff=https://login.example.com/'],
         ...['--passwords', 'FOLDER/auth0/hashes.ndjson'],
       ],
-      report: `converted: users 5, usernames 3, passwords 3, links 3
-without an e-mail address, now ID@no-address.invalid: 1
+      report: `converted: users 5, usernames 3, passwords 3, links 3, users without an e-mail address 1
 dropped: link of github without --issuer 1, user_metadata 1
 `,
       passwords: [login(email)],
@@ -109,8 +112,7 @@ function firebase(): [Files, ForeignExport] {
       ...{ system: 'firebase', files: ['firebase/users.json'], lines: 6 },
       args: ['--issuer', `google.com=${GOOGLE}`, '--hash-config', 'FOLDER/firebase/hash_config.txt'],
       importArgs: ['--firebase-config', 'FOLDER/firebase/hash_config.txt'],
-      report: `converted: users 3, usernames 2, passwords 2, links 1
-without an e-mail address, now ID@no-address.invalid: 1
+      report: `converted: users 3, usernames 2, passwords 2, links 1, users without an e-mail address 1
 dropped: customAttributes 1, link of facebook.com without --issuer 1, phoneNumber 1
 `,
       passwords: [login('jane.firebase@example.com', 'user1password')],
