@@ -32,14 +32,14 @@ type HashWriter = (salt: string, hash: string) => string;
 
 function readHashConfig(file: string): HashWriter {
   const text = readFileSync(file, 'utf8');
-  const valueOf = (name: string): string => {
+  const memberOf = (name: string): string => {
     const value = new RegExp(`${name}"?\\s*:\\s*"?([A-Za-z0-9+/=]+)`).exec(text)?.[1];
     if (value === undefined)
       throw new ExportError(`${file} has no ${name}: copy the hash parameters from the Firebase console`);
     return value;
   };
-  const [cost, rounds] = [valueOf('mem_cost'), valueOf('rounds')];
-  const project = `${valueOf('base64_salt_separator')}$${valueOf('base64_signer_key')}`;
+  const [cost, rounds] = [memberOf('mem_cost'), memberOf('rounds')];
+  const project = `${memberOf('base64_salt_separator')}$${memberOf('base64_signer_key')}`;
   return (salt, hash) => `$firescrypt$ln=${cost},r=${rounds},p=1$${salt}$${hash}$${project}`;
 }
 

@@ -6,7 +6,6 @@ import { parseArgs } from 'node:util';
 import { kratos } from '../../bench/peers/kratos.ts';
 import { sendJson } from '../../bench/peers/peer.ts';
 import { installKratos } from '../../bench/peers/programs.ts';
-import { user } from '../../src/model/resources.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
 import { findPort } from '../support/daemons.ts';
 import { atEnd, endFile } from '../support/ending.ts';
@@ -130,7 +129,7 @@ async function moveIn(source: keyof typeof SOURCES): Promise<string> {
     deepEqual([username, await isVerified(username, `${PASSWORD}?`)], [username, false]);
     deepEqual([username, await isVerified(username, PASSWORD)], [username, true]);
   }
-  if ('enabled' in user.members) equal(await isVerified(disabled, PASSWORD), false);
+  equal(await isVerified(disabled, PASSWORD), false);
   const links = await service.database.query<{ subject: string }>('select subject from oidc_profile_info');
   deepEqual(
     links.map(({ subject }) => subject),
