@@ -33,7 +33,8 @@ import { freshAddress, post, statusOf } from './response_times.ts';
 const RATIO_MIN = 0.95;
 /** The exchanges of a provider that a process makes at once (`providerCodesAtOnceMax`). */
 const EXCHANGES = 16;
-const EXCHANGE_MS = 2_000;
+/** Shortly before the deadline of a sign-in (`outboundMsMax`). */
+const EXCHANGE_MS = 4_000;
 /** How long sign-ins are sent before lookups are measured. */
 const LEAD_MS = 1_000;
 const PORT = 18_130;
@@ -43,8 +44,9 @@ const { values: options } = parseArgs({
   options: {
     engine: { type: 'string', default: 'sqlite' },
     users: { type: 'string', default: '10000' },
-    seconds: { type: 'string', default: '4' },
-    rounds: { type: 'string', default: '9' },
+    /** By default two exchanges: as many sign-ins end in each round. */
+    seconds: { type: 'string', default: '8' },
+    rounds: { type: 'string', default: '7' },
   },
 });
 const users = Number(options.users);
