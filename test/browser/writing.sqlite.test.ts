@@ -89,7 +89,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       const { id, path, token } = await createUser('Disable Me');
       const window = await openSignedIn(service, `${pagePaths(shop).users}/${id}`, { view });
       const { page } = window;
-      const note = page.getByText('This user is disabled and cannot sign in');
+      const note = page.getByRole('heading', { name: 'Disabled: cannot sign in' });
       const enabled = page.getByLabel('Enabled');
       const stored = async () =>
         ((await (await service.get(path, token)).json()) as { data: { enabled?: boolean } }).data.enabled;

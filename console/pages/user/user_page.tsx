@@ -136,11 +136,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
     <>
       <section class="card" aria-label="How this user signs in">
         <div class="card-head">
-          <h2>
-            {user.record.enabled === false
-              ? 'This user is disabled and cannot sign in'
-              : 'How this user signs in'}
-          </h2>
+          <h2>{user.record.enabled === false ? 'Disabled: cannot sign in' : 'How this user signs in'}</h2>
           <AddLinkButtons onAction={onAction} />
         </div>
         {links.length > 0 && (
