@@ -13,6 +13,8 @@ const KIB_HASHED_MAX = 524_288;
 /** A check needs this memory once. */
 const ARGON2_MEMORY_KIB_MAX = 262_144;
 const ARGON2_LANES_MAX = 8;
+/** Passes times lanes: each starts a thread four times, whatever the memory is. */
+const ARGON2_LANE_PASSES_MAX = 1_024;
 const BCRYPT_COST_MIN = 4;
 const BCRYPT_COST_MAX = 12;
 
@@ -37,7 +39,7 @@ const SCRYPT = new RegExp(
 /** What `isCheckable` accepts. */
 export const CHECKABLE_HASHES =
   `argon2i or argon2id (v=19, m at most ${ARGON2_MEMORY_KIB_MAX}, m times t at most ${KIB_HASHED_MAX}, ` +
-  `p at most ${ARGON2_LANES_MAX}), bcrypt (cost ${BCRYPT_COST_MIN} to ${BCRYPT_COST_MAX}), PBKDF2 (rounds times blocks of the key at ` +
+  `p at most ${ARGON2_LANES_MAX}, t times p at most ${ARGON2_LANE_PASSES_MAX}), bcrypt (cost ${BCRYPT_COST_MIN} to ${BCRYPT_COST_MAX}), PBKDF2 (rounds times blocks of the key at ` +
   `most ${PBKDF2_ROUNDS_MAX}, of SHA-512 ${PBKDF2_SHA512_ROUNDS_MAX}) or scrypt (N times r times p at most ${SCRYPT_BLOCKS_MAX})`;
 
 /** Whether passwords may be checked with a stored hash: other ones count as none. */
@@ -51,6 +53,7 @@ function isArgon2(value: string): boolean {
   const [memory, passes, lanes] = parts.slice(2, 5).map(Number) as [number, number, number];
   return (
     lanes <= ARGON2_LANES_MAX &&
+    passes * lanes <= ARGON2_LANE_PASSES_MAX &&
     memory * passes <= KIB_HASHED_MAX &&
     // Argon2 needs eight blocks a lane (RFC 9106, 3.1).
     memory >= 8 * lanes &&

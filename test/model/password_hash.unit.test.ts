@@ -10,7 +10,8 @@ const bcrypt = (cost: string, prefix = '2b') => `$${prefix}$${cost}$${'.'.repeat
 
 test.each([
   argon2('m=8,t=1,p=1'),
-  argon2('m=64,t=8192,p=8'),
+  argon2('m=64,t=128,p=8'),
+  argon2('m=64,t=1024,p=1'),
   argon2('m=262144,t=2,p=1'),
   argon2('m=262144,t=2,p=8', 'argon2i'),
   argon2('m=52428,t=10,p=1'),
@@ -26,7 +27,8 @@ test.each([
   argon2('m=262144,t=3,p=1'),
   argon2('m=262144,t=10,p=1'),
   argon2('m=52429,t=10,p=1'),
-  argon2('m=64,t=8193,p=1'),
+  argon2('m=64,t=129,p=8'),
+  argon2('m=64,t=1025,p=1'),
   argon2('m=262145,t=1,p=1'),
   argon2('m=524288,t=1,p=1'),
   argon2('m=65536,t=1,p=9'),
