@@ -1,10 +1,8 @@
 import { beforeEach, expect, test } from 'bun:test';
-import { inspectLog } from '../../src/app/open_database.ts';
 import { user } from '../../src/model/resources.ts';
-import { verifyRecords } from '../../src/ops/doctor/verify_records.ts';
-import { systemClock } from '../../src/ops/process/clock.ts';
 import { exportRecords } from '../../src/ops/transfer/export.ts';
 import { type Json, mintId, realmLines, runImport } from '../support/import_fixtures.ts';
+import { verifyCleanRecords } from '../support/record_verification.ts';
 import { createFixture, startService } from '../support/service.ts';
 
 /** Whether somebody vouches for the e-mail address of a user: a hidden member, described in src/model/resources.ts. */
@@ -90,10 +88,5 @@ test('a caller can neither write nor read email_vouched', async () => {
 });
 
 test('the records match the log, whether or not somebody vouches for an address', async () => {
-  const { database, logKeys } = await inspectLog(service.settings, systemClock);
-  const { log, records, forgedRows, useKeys } = database.accessOf();
-  useKeys(logKeys);
-  const { findings } = await verifyRecords({ store: log, records, forgedRows, keys: logKeys });
-  await database.close();
-  expect(findings).toEqual([]);
+  await verifyCleanRecords(service.database);
 });

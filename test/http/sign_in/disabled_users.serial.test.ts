@@ -1,11 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { inspectLog } from '../../../src/app/open_database.ts';
 import { openLogReading } from '../../../src/log/reading.ts';
 import { user } from '../../../src/model/resources.ts';
-import { verifyRecords } from '../../../src/ops/doctor/verify_records.ts';
-import { systemClock } from '../../../src/ops/process/clock.ts';
 import { createKeyPair, issue, startIssuer } from '../../support/issuers.ts';
 import { createOidcProfile } from '../../support/oidc_sign_in.ts';
+import { verifyCleanRecords } from '../../support/record_verification.ts';
 import { comparableResponse, startService } from '../../support/service.ts';
 import { createSettingsRealms } from '../../support/settings_realms.ts';
 import {
@@ -310,10 +308,5 @@ test('a renewal while its user is disabled is refused, or gives a token that doe
 });
 
 test('the records match the log after users were disabled and enabled', async () => {
-  const { database, logKeys } = await inspectLog(service.settings, systemClock);
-  const { log, records, forgedRows, useKeys } = database.accessOf();
-  useKeys(logKeys);
-  const { findings } = await verifyRecords({ store: log, records, forgedRows, keys: logKeys });
-  await database.close();
-  expect(findings).toEqual([]);
+  await verifyCleanRecords(service.database);
 });
