@@ -363,10 +363,12 @@ export interface RecordSnapshot {
     limit: number,
     within?: Uuid,
   ): MaybePromise<readonly KeyedRecord[]>;
+  /** Records below users of a realm from one to the other, in the order of these, of time and ID. */
+  scanBelow(resource: Resource, realm: Uuid, first: Uuid, last: Uuid): MaybePromise<readonly KeyedRecord[]>;
   close(): void;
 }
 
-/** Reads all records. A separate port, because no request may use it. */
+/** Reads all records. A separate port: of all requests, only an export uses it. */
 export interface Scanner {
   /** Opens a snapshot. It blocks no writer; the engine keeps its rows until it is closed. */
   openSnapshot(): Promise<RecordSnapshot>;

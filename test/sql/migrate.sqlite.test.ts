@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { Refusal } from '../../src/model/fault.ts';
 import { keyColumns, membersOf, type Resource } from '../../src/model/resource.ts';
-import { passwordProfileInfo, RESOURCES, user } from '../../src/model/resources.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src/model/resources.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
 import { openEngine } from '../../src/ops/store/open.ts';
 import { enableWal, sqliteMigrations } from '../../src/ops/store/sqlite/open.ts';
@@ -304,6 +304,17 @@ describe('the schema follows the resource descriptions', () => {
       }
     });
   }
+
+  test.each([oidcProfileInfo, passwordProfileInfo])(
+    '$table: a scan below users reads the index of their lists in order, without sorting',
+    (resource) => {
+      const plan = planOf(sqliteStatements(resource).scanBelow, ISSUER, ISSUER, ISSUER);
+      expect(plan.at(-1)).toBe(
+        `SEARCH ${resource.table} USING INDEX ${resource.table}_of_user (realm_id=? AND user_id>? AND user_id<?)`,
+      );
+      expect(plan.join()).not.toContain('TEMP B-TREE');
+    },
+  );
 
   function planOf(sql: string, ...values: (string | number)[]): readonly string[] {
     const plan = db.prepare<{ detail: string }, (string | number)[]>(`explain query plan ${sql}`);

@@ -10,7 +10,7 @@ import { logTexts } from '../../src/log/store/log.ts';
 import { logReadingTexts } from '../../src/log/store/reading.ts';
 import { userKeyTexts } from '../../src/log/store/user_keys.ts';
 import { ancestry, membersOf, type Resource } from '../../src/model/resource.ts';
-import { passwordProfileInfo, RESOURCES } from '../../src/model/resources.ts';
+import { passwordProfileInfo, RESOURCES, user } from '../../src/model/resources.ts';
 import { dependentsOf } from '../../src/records/store/cascade.ts';
 import { idempotencyTexts } from '../../src/records/store/idempotency.ts';
 import { type ListPlan, listTable, planList } from '../../src/records/store/lists/list_plans.ts';
@@ -90,7 +90,7 @@ function recordTexts(resource: Resource): readonly string[] {
     removeAmong,
     selectInRealm: holder,
   } = statements;
-  const { scan, scanRealm, references } = statements;
+  const { scan, scanRealm, scanBelow, references } = statements;
   const names = membersOf(resource).map(({ name }) => name);
   const patched = [[], names, ...names.map((name) => [name])].flatMap((set) => {
     const { update, updateIfRevision: updateSeen } = statements.patchStatements(
@@ -101,6 +101,7 @@ function recordTexts(resource: Resource): readonly string[] {
   return [
     ...[select, selectStored, selectHeld, insert, replace, touch, removeAmong, holder],
     ...[scan, scanRealm],
+    ...(resource.parent === user ? [scanBelow] : []),
     ...references.map(({ exists }) => exists),
     ...patched,
     ...(resource === passwordProfileInfo ? [selectAuthenticated(POSTGRES)] : []),

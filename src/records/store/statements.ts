@@ -212,6 +212,9 @@ function patchedColumns(
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
 
+/** The statements of a snapshot. */
+export type Scan = 'scan' | 'scanRealm' | 'scanBelow';
+
 /** The index of the key is in the order of realm and ID, so a scan can start at any position. */
 function scansOf(
   resource: Resource,
@@ -219,7 +222,7 @@ function scansOf(
   dialect: Dialect,
 ) {
   const { source, named, order, isAfter } = rowOrder(resourceTable(resource), dialect);
-  const [realm, own] = [named('realm_id'), named(resource.parent ? 'id' : 'realm_id')];
+  const [realm, user, own] = ['realm_id', 'user_id', resource.parent ? 'id' : 'realm_id'].map(named);
   const ids = resource.parent
     ? [`${realm} as realm_id`, ...keyColumns(resource).slice(1, -1), 'id as id']
     : ['realm_id as id'];
@@ -233,6 +236,9 @@ function scansOf(
     scanRealm: `${select(columns.stored)} ${ofRealm}`,
     /** Like `scanRealm`, with computed columns as well. */
     scanComputed: `${select(columns.withComputed)} ${ofRealm}`,
+    /** Of a resource below users. Parameters: realm, the first and the last user. Selects all members of the records from one to the other. */
+    scanBelow: `${select(columns.stored)} where ${realm} = ?1 and ${user} between ${dialect.id('?2')} and ${dialect.id('?3')}
+      order by ${user}, created_at, ${own}`,
   };
 }
 

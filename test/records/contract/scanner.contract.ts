@@ -3,6 +3,7 @@ import type { Uuid } from '../../../src/model/id.ts';
 import type { Key, Resource } from '../../../src/model/resource.ts';
 import {
   oidcProfile,
+  oidcProfileInfo,
   passwordProfile,
   passwordProfileInfo,
   realm,
@@ -26,6 +27,7 @@ export interface OpenScanner {
 
 const mintId = systemClock.mintId;
 const START: ScanPosition = { realm: '', id: '' };
+const LOGIN = { name: 'Login', discovery_url: ISSUER, client_id: 'shop', issuer: ISSUER };
 
 async function insertRecord(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
   const write = insertOf(resource, key, buildRecord(key, members));
@@ -43,6 +45,19 @@ async function scanAll(snapshot: RecordSnapshot, resource: Resource, limit: numb
     if (!last) return found;
     after = { realm: last.key[0], id: last.record.id };
   }
+}
+
+/** Adds a link to each of these users of one realm. */
+async function insertLinks(store: Store, owners: readonly KeyedRecord[]): Promise<KeyedRecord[]> {
+  const realmId = owners[0]?.key[0] as Uuid;
+  const profile = await insertRecord(store, oidcProfile, [realmId, mintId()], LOGIN);
+  const links: KeyedRecord[] = [];
+  for (const { key } of owners) {
+    const members = { subject: mintId(), issuer: ISSUER, oidc_profile_id: profile.record.id };
+    const own: Key = [realmId, key[1] as Uuid, crypto.randomUUID() as Uuid];
+    links.push(await insertRecord(store, oidcProfileInfo, own, members));
+  }
+  return links;
 }
 
 const inOrder = (stored: readonly KeyedRecord[]): readonly KeyedRecord[] =>
@@ -117,12 +132,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
         username_format: 'any',
         enable_one_time_password_token: true,
       });
-      const login = await insertRecord(store, oidcProfile, [id, mintId()], {
-        name: 'Login',
-        discovery_url: ISSUER,
-        client_id: 'shop',
-        issuer: ISSUER,
-      });
+      const login = await insertRecord(store, oidcProfile, [id, mintId()], LOGIN);
       const link = await insertRecord(store, passwordProfileInfo, [id, owner, mintId()], {
         username: 'Jane',
         password_profile_id: passwords.record.id,
@@ -135,6 +145,34 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       expect(await scanAll(snapshot, oidcProfile, 5)).toEqual([login]);
       expect(await scanAll(snapshot, passwordProfileInfo, 5)).toEqual([link]);
       expect(await scanAll(snapshot, realm, 5, preset.record.id)).toEqual([preset]);
+      snapshot.close();
+    });
+
+    test('scanBelow returns the records below users of one realm from one to the other, by user, time and identifier', async () => {
+      const [id, other] = realms as [Uuid, Uuid];
+      const owners = users
+        .filter(({ key }) => key[0] === id)
+        .toSorted((left, right) => (left.record.id < right.record.id ? -1 : 1));
+      const links = await insertLinks(
+        store,
+        owners.flatMap((each) => [each, each, each]),
+      );
+      await insertLinks(
+        store,
+        users.filter(({ key }) => key[0] === other),
+      );
+      const placeOf = ({ key, record }: KeyedRecord) =>
+        `${key[1]} ${String(record.created_at).padStart(16, '0')} ${record.id}`;
+      const expected = links.toSorted((left, right) => (placeOf(left) < placeOf(right) ? -1 : 1));
+      const snapshot = await store.openSnapshot();
+      const [first, second, last] = [owners[0], owners[1], owners.at(-1)].map(
+        (owner) => owner?.record.id,
+      ) as [Uuid, Uuid, Uuid];
+      expect(await snapshot.scanBelow(oidcProfileInfo, id, first, last)).toEqual(expected);
+      expect(await snapshot.scanBelow(oidcProfileInfo, id, second, second)).toEqual(
+        expected.filter(({ key }) => key[1] === second),
+      );
+      expect(await snapshot.scanBelow(oidcProfileInfo, mintId(), first, last)).toEqual([]);
       snapshot.close();
     });
   });

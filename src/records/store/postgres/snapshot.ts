@@ -1,9 +1,11 @@
 import { NIL_UUID } from '../../../model/id.ts';
-import type { KeyedRecord, RecordSnapshot } from '../../../model/store.ts';
+import type { Resource } from '../../../model/resource.ts';
+import type { RecordSnapshot } from '../../../model/store.ts';
 import { BEGIN_READ } from '../../../sql/postgres/begin_statements.ts';
 import { type Connection, postgresFault, throwPostgresFault } from '../../../sql/postgres/connection.ts';
 import { numberParameters, parameterValues } from '../../../sql/postgres/parameters.ts';
 import type { ConnectionPool } from '../../../sql/postgres/pool.ts';
+import type { Scan } from '../statements.ts';
 import { postgresStatements } from './dialect.ts';
 
 /**
@@ -23,14 +25,16 @@ export function takePostgresSnapshot(pool: ConnectionPool, begin = BEGIN_READ): 
 }
 
 function snapshotOver(connection: Connection, end: () => void): RecordSnapshot {
+  async function read(resource: Resource, scan: Scan, ...values: (string | number)[]) {
+    const { [scan]: statement, decodeKeyed } = postgresStatements(resource);
+    const { text, order } = numberParameters(statement);
+    const found = connection.query(text, parameterValues(values, order)).catch(throwPostgresFault);
+    return (await found).rows.map(decodeKeyed);
+  }
   return {
-    async scan(resource, after, limit, within): Promise<readonly KeyedRecord[]> {
-      const { scan, scanRealm, decodeKeyed } = postgresStatements(resource);
-      const { text, order } = numberParameters(within ? scanRealm : scan);
-      const values = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
-      const found = connection.query(text, parameterValues(values, order)).catch(throwPostgresFault);
-      return (await found).rows.map(decodeKeyed);
-    },
+    scan: (resource, { realm, id }, limit, within) =>
+      read(resource, within ? 'scanRealm' : 'scan', within ?? (realm || NIL_UUID), id || NIL_UUID, limit),
+    scanBelow: (resource, ...range) => read(resource, 'scanBelow', ...range),
     close: end,
   };
 }

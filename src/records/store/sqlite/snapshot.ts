@@ -1,6 +1,8 @@
 import { Database } from 'bun:sqlite';
-import type { RecordSnapshot } from '../../../model/store.ts';
+import type { Resource } from '../../../model/resource.ts';
+import type { KeyedRecord, RecordSnapshot } from '../../../model/store.ts';
 import { retryWhileBusy, sqliteFault, throwSqliteFault } from '../../../sql/sqlite/connection.ts';
+import type { Scan } from '../statements.ts';
 import { sqliteStatements } from './dialect.ts';
 import { connectToRead } from './reader.ts';
 
@@ -29,16 +31,21 @@ function openReadTransaction(db: Database): Database {
 }
 
 function snapshotOver(db: Database): RecordSnapshot {
+  function read(resource: Resource, scan: Scan, ...values: (string | number)[]): readonly KeyedRecord[] {
+    const { [scan]: text, decodeKeyed } = sqliteStatements(resource);
+    try {
+      return db
+        .query<Record<string, unknown>, (string | number)[]>(text)
+        .all(...values)
+        .map(decodeKeyed);
+    } catch (error) {
+      throw sqliteFault(error);
+    }
+  }
   return {
-    scan(resource, after, limit, within) {
-      const { scan, scanRealm, decodeKeyed } = sqliteStatements(resource);
-      const select = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
-      try {
-        return select.all(within ?? after.realm, after.id, limit).map(decodeKeyed);
-      } catch (error) {
-        throw sqliteFault(error);
-      }
-    },
+    scan: (resource, after, limit, within) =>
+      read(resource, within ? 'scanRealm' : 'scan', within ?? after.realm, after.id, limit),
+    scanBelow: (resource, ...range) => read(resource, 'scanBelow', ...range),
     close: () => db.close(false),
   };
 }
