@@ -7,6 +7,7 @@ import { realm } from '../model/resources.ts';
 import { systemClock } from '../ops/process/clock.ts';
 import { abortAtSignal } from '../ops/process/signals.ts';
 import { printNotice, standardStreams } from '../ops/process/standard_streams.ts';
+import { exportUsers } from '../ops/transfer/csv_users.ts';
 import { EXPORT_START, exportRecords } from '../ops/transfer/export.ts';
 import type { OpenSecret } from '../records/format.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
@@ -17,6 +18,7 @@ import { openProgress } from './progress.ts';
 interface ExportOptions {
   readonly withSecrets?: true;
   readonly realm?: Uuid;
+  readonly csv?: true;
 }
 
 const STANDARD_OUTPUT = '-';
@@ -28,9 +30,12 @@ export function addExport(program: Command, context: CliContext): void {
       .command('export')
       .argument('[file]', `file to create, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
   )
-    .description('write a consistent snapshot of all records as JSON lines, which import reads')
+    .description(
+      'write a consistent snapshot of all records as JSON lines, which import reads, or of users as CSV',
+    )
     .option('--with-secrets', 'include client secrets and password hashes; only to a file')
     .addOption(new Option('--realm <ID>', 'export only this realm').argParser(parseId))
+    .option('--csv', 'write only users with their links, as CSV with a header row')
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const isFile = file !== STANDARD_OUTPUT;
@@ -47,12 +52,14 @@ export function addExport(program: Command, context: CliContext): void {
         const use = async (write: WriteText) => {
           const signal = abortAtSignal();
           const onProgress = openProgress(systemClock, standardStreams().stderr);
-          const records = await exportRecords({ snapshot, open, within, signal, write, onProgress });
+          const exportInto = options.csv ? exportUsers : exportRecords;
+          const records = await exportInto({ snapshot, open, within, signal, write, onProgress });
           if (signal.aborted) throw new Refusal('the export was interrupted: run it again');
           return records;
         };
         const records = await (isFile ? writeNewFile(file, systemClock, use) : use(writeOut));
-        printNotice(`exported ${records} records${isFile ? ` to ${file}` : ''}`);
+        const what = options.csv ? 'users' : 'records';
+        printNotice(`exported ${records} ${what}${isFile ? ` to ${file}` : ''}`);
       } finally {
         snapshot.close();
         await close();

@@ -1,30 +1,18 @@
 import { createReadStream, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { openSignerKeys } from '../access/keys/signer_keys.ts';
 import { DATABASE_SETTINGS, type Settings } from '../app/config/parse.ts';
-import { type OpenDatabase, withDatabase } from '../app/open_database.ts';
+import { withDatabase } from '../app/open_database.ts';
 import { Refusal } from '../model/fault.ts';
 import { fileErrorText } from '../model/file_error.ts';
-import { signerKeyId } from '../model/imported_hash.ts';
 import { LIMITS } from '../model/limits.ts';
-import { createAuditEntry } from '../model/log/audit_entry.ts';
-import { VERSION } from '../model/version.ts';
 import { systemClock } from '../ops/process/clock.ts';
 import { EXIT } from '../ops/process/exit.ts';
 import { abortAtSignal } from '../ops/process/signals.ts';
 import { printLine, printNotice, standardStreams } from '../ops/process/standard_streams.ts';
-import { openEngine } from '../ops/store/open.ts';
-import { openDryRunStore } from '../ops/transfer/dry_run.ts';
-import {
-  type ImportCounts,
-  type ImportOptions as ImportPlan,
-  type ImportResult,
-  importLines,
-} from '../ops/transfer/import.ts';
-import { openLineParser } from '../ops/transfer/import_line.ts';
-import { splitLines } from '../ops/transfer/line_reader.ts';
-import { isUnavailable, retryWhileUnavailable } from '../ops/transfer/retry.ts';
+import { parseCsvMap } from '../ops/transfer/csv_users.ts';
+import type { ImportResult } from '../ops/transfer/import.ts';
+import { importFile } from '../ops/transfer/import_file.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
 import { absoluteFlags, commandLine, PROGRAM_PATH } from './invocation.ts';
 import { parseWholeNumber } from './option_values.ts';
@@ -38,19 +26,20 @@ interface ImportOptions {
   readonly dryRun?: true;
   readonly fromLine: number;
   readonly firebaseConfig?: string;
+  readonly csv?: string;
 }
 
 const STANDARD_INPUT = '-';
 const READ_BYTES = 262_144;
 
-/** `import`: imports records from JSON lines. */
+/** `import`: imports records from JSON lines or CSV. */
 export function addImport(program: Command, context: CliContext): void {
   addDatabaseSettings(
     program
       .command('import')
-      .argument('<file>', `file of JSON lines, or ${STANDARD_INPUT} for standard input`),
+      .argument('<file>', `file of JSON lines or CSV, or ${STANDARD_INPUT} for standard input`),
   )
-    .description('import records from JSON lines, keeping their IDs and timestamps')
+    .description('import records from JSON lines, keeping their IDs and timestamps, or users from CSV')
     .addOption(
       new Option('--on-error <WHAT>', 'what to do at a rejected line: stop, or skip it and continue')
         .choices(['abort', 'skip'])
@@ -62,12 +51,16 @@ export function addImport(program: Command, context: CliContext): void {
       '--firebase-config <FILE>',
       'hash parameters of a Firebase project: its signer key is sealed and stored for hashes that name it',
     )
+    .option(
+      '--csv <MAP>',
+      'the file is CSV with a header row; MAP is a JSON file with the members of each column',
+    )
     .option('--dry-run', 'report what the import would do, and change nothing')
     .option('--from-line <N>', 'skip the lines before this one', parseWholeNumber(), 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      const source = { file, options, signal: abortAtSignal() };
-      const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
+      const signal = abortAtSignal();
+      const report = await runImport(settings, file, options, signal);
       printSummary(report, options);
       if (report.resumeLine !== undefined && !options.dryRun) {
         const flags = toArguments(absoluteFlags(context.flagsOf(command), settings, DATABASE_SETTINGS));
@@ -84,105 +77,46 @@ export function addImport(program: Command, context: CliContext): void {
         const reason = cause instanceof Error ? cause.message : busy;
         throw new Refusal(`the import stopped because the database failed: ${reason}`);
       }
-      context.setExitCode(exitCodeOf(report));
+      const exitCode = report.counts.refused > 0 ? EXIT.linesRefused : EXIT.done;
+      context.setExitCode(signal.aborted ? EXIT.failed : exitCode);
     });
 }
 
-interface Source {
-  readonly file: string;
-  readonly options: ImportOptions;
-  /** Stops the import after the current commit. */
-  readonly signal: AbortSignal;
-}
-
-function runImport(settings: Settings, source: Source): Promise<ImportReport> {
-  return withDatabase(settings, systemClock, async (db) => {
-    const report = await importInto(db, db.engine.records, source);
-    await recordImportEnd(db.engine, report.counts, source.signal);
-    if (report.counts.imported > 0 && !report.isInterrupted) await db.engine.updateStatistics();
-    return report;
-  });
-}
-
-/** Imports into a database in memory, so that nothing is written and writers of the real one never wait. */
-function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
-  return withDatabase({ ...settings, migrate: 'check' }, systemClock, async (db) => {
-    const scratch = await openEngine({ engine: 'sqlite', path: ':memory:' }, 'auto', {
-      version: VERSION,
-      clock: systemClock,
-    });
-    try {
-      return await importInto(db, openDryRunStore(db.engine.records, scratch.records), source);
-    } finally {
-      await scratch.close();
-    }
-  });
-}
-
-interface ImportReport extends ImportResult {
-  readonly isInterrupted: boolean;
-}
-
-async function importInto(
-  { engine, keyring }: OpenDatabase,
-  store: ImportPlan['store'],
-  { file, options, signal }: Source,
-): Promise<ImportReport> {
-  const signerKeys = openSignerKeys(engine.access, keyring, systemClock);
-  const newKey = options.firebaseConfig && readSignerKey(options.firebaseConfig);
-  if (newKey && !options.dryRun) await signerKeys.add(newKey);
-  const read = openLineParser({
-    clock: systemClock,
-    isUpsert: options.upsert === true,
-    isStrict: options.strict === true,
-    installation: await engine.access.storeId(),
-    signerKeyIds: (await signerKeys.ids()).union(new Set(newKey ? [signerKeyId(newKey)] : [])),
-    seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
-    open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
-  });
+/** Imports a file until the signal. A dry run only reads the database, and never migrates it. */
+function runImport(settings: Settings, file: string, options: ImportOptions, signal: AbortSignal) {
+  const { dryRun: isDryRun = false, upsert = false, strict = false, fromLine, firebaseConfig, csv } = options;
   const show = openProgress(systemClock, standardStreams().stdout);
-  const report = await importLines(splitLines(chunksOf(file, signal)), {
-    store,
-    read,
-    stopAtFirst: options.onError === 'abort',
-    fromLine: options.fromLine,
-    signal,
-    onRefused: (line, reason) => printNotice(`line ${line}: ${printable(reason)}`),
-    onProgress: ({ imported, unchanged, replaced, refused }) =>
-      show(imported + unchanged + replaced + refused),
+  return withDatabase(isDryRun ? { ...settings, migrate: 'check' } : settings, systemClock, async (db) => {
+    const database = { ...db, clock: systemClock };
+    const result = await importFile(database, {
+      ...{ signal, fromLine, isDryRun, isUpsert: upsert, isStrict: strict },
+      chunks: chunksOf(file, signal),
+      map: csv === undefined ? undefined : parseCsvMap(readText(csv)),
+      signerKey: firebaseConfig === undefined ? undefined : readSignerKey(firebaseConfig),
+      stopAtFirst: options.onError === 'abort',
+      onRefused: (line, reason) => printNotice(`line ${line}: ${printable(reason)}`),
+      onProgress: ({ imported, unchanged, replaced, refused }) =>
+        show(imported + unchanged + replaced + refused),
+    });
+    if (result.counts.imported > 0 && !isDryRun && !signal.aborted) await db.engine.updateStatistics();
+    return result;
   });
-  return { ...report, isInterrupted: signal.aborted };
 }
 
 /** The signer key in the hash parameters of a Firebase project, as its console shows them or as JSON. Throws Refusal. */
 function readSignerKey(path: string): Uint8Array {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new Refusal(`${path} cannot be read: ${fileErrorText(error)}`, { cause: error });
-  }
-  const key = /base64_signer_key"?\s*:\s*"?([A-Za-z0-9+/]+=*)/.exec(text)?.[1];
+  const key = /base64_signer_key"?\s*:\s*"?([A-Za-z0-9+/]+=*)/.exec(readText(path))?.[1];
   if (key === undefined)
     throw new Refusal(`${path} has no base64_signer_key: copy the hash parameters from the Firebase console`);
   return Buffer.from(key, 'base64');
 }
 
-/** Logs the end of an import. Its writes are in the log already, so an unavailable database is no error here. */
-async function recordImportEnd(
-  { log }: OpenDatabase['engine'],
-  counts: ImportCounts,
-  signal: AbortSignal,
-): Promise<void> {
-  const auditEntry = createAuditEntry(
-    'records.imported',
-    { id: systemClock.mintId(), detail: { ...counts } },
-    systemClock,
-  );
+/** Throws Refusal. */
+function readText(path: string): string {
   try {
-    await retryWhileUnavailable(signal, () => log.append([auditEntry]));
+    return readFileSync(path, 'utf8');
   } catch (error) {
-    if (!isUnavailable(error)) throw error;
+    throw new Refusal(`${path} cannot be read: ${fileErrorText(error)}`, { cause: error });
   }
 }
 
@@ -216,15 +150,11 @@ function printSummary({ counts, ignored, mapped }: ImportResult, { dryRun }: Imp
 }
 
 /** The options that a resumed import needs again. */
-function resumeOptions({ onError, upsert, strict }: ImportOptions): string[] {
+function resumeOptions({ onError, upsert, strict, csv }: ImportOptions): string[] {
   return [
+    ...(csv ? ['--csv', resolve(csv)] : []),
     ...(onError === 'skip' ? ['--on-error', onError] : []),
     ...(upsert ? ['--upsert'] : []),
     ...(strict ? ['--strict'] : []),
   ];
-}
-
-function exitCodeOf({ counts, isInterrupted }: ImportReport): number {
-  if (isInterrupted) return EXIT.failed;
-  return counts.refused > 0 ? EXIT.linesRefused : EXIT.done;
 }

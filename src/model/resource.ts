@@ -19,6 +19,8 @@ export interface Annotation {
   readonly personal?: true;
   /** Never returned, although it is not a secret. */
   readonly hidden?: true;
+  /** Imported and exported by the commands alone, as secrets are, and not over HTTP. */
+  readonly commandOnly?: true;
   /** Responses omit it where it has this value, its default. */
   readonly omittedIf?: boolean;
   /** A write of this other member gives it its default. */

@@ -51,15 +51,17 @@ export const realm = resource({
         installation: 'account_authentication_settings',
       },
     ),
-    preset: annotate(z.boolean().default(false), { hidden: true, writableBy: 'none' }),
+    preset: annotate(z.boolean().default(false), { hidden: true, writableBy: 'none', commandOnly: true }),
     // Of the login addresses of merchants. Clients write up to 28 characters (docs/wire.md#settings).
     prefix: annotate(mappingPrefix().optional(), {
       shownIn: 'merchant-realm-mappings',
       writableBy: 'none',
+      commandOnly: true,
     }),
     account_settings: annotate(accountSettings().partial().optional(), {
       shownIn: 'account_authentication_settings',
       writableBy: 'none',
+      commandOnly: true,
     }),
   },
   unique: [],

@@ -10,6 +10,7 @@ import {
   user,
 } from '../../src/model/resources.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
+import { type CsvMap, csvLines } from '../../src/ops/transfer/csv_users.ts';
 import { type ImportOptions, type ImportResult, importLines } from '../../src/ops/transfer/import.ts';
 import { openLineParser } from '../../src/ops/transfer/import_line.ts';
 import { splitLines } from '../../src/ops/transfer/line_reader.ts';
@@ -105,6 +106,8 @@ export interface ImportRunOptions extends Partial<ImportOptions> {
   readonly isUpsert?: boolean;
   readonly isStrict?: boolean;
   readonly pieceBytes?: number;
+  /** Of a CSV file. */
+  readonly map?: CsvMap;
 }
 
 /** Imports as the command does, in this process. By default it continues after rejected lines. */
@@ -121,7 +124,7 @@ export async function runImportFrom(
   chunks: AsyncIterable<Uint8Array>,
   options: ImportRunOptions = {},
 ): Promise<ImportRun> {
-  const { isUpsert = false, isStrict = false, pieceBytes: _, ...importOptions } = options;
+  const { isUpsert = false, isStrict = false, map, pieceBytes: _, ...importOptions } = options;
   const refusals: string[] = [];
   const read = openLineParser({
     clock: systemClock,
@@ -132,7 +135,7 @@ export async function runImportFrom(
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
     signerKeyIds: await openSignerKeys(engine.access, keyring, systemClock).ids(),
   });
-  const report = await importLines(splitLines(chunks), {
+  const report = await importLines(map ? csvLines(map, chunks) : splitLines(chunks), {
     store: engine.records,
     read,
     stopAtFirst: false,

@@ -13,23 +13,19 @@ export interface DeferredLine extends RejectedLine {
   readonly source: SourceLine;
 }
 
-export type DeferredLines = ReturnType<typeof openDeferredLines>;
-
 /** Lines that are tried again at the end of an import, bounded in number and bytes. */
 export function openDeferredLines() {
-  let lines: DeferredLine[] = [];
+  const lines: DeferredLine[] = [];
   let bytes = 0;
   /** For each record of a deferred line: the last line about it that was imported, 0 for none. */
   const lastDoneLine = new Map<string, number>();
 
   return {
-    list: () => lines,
+    list: (): readonly DeferredLine[] => lines,
     /** Removes and returns all of them. */
     takeAll(): readonly DeferredLine[] {
-      const taken = lines;
-      lines = [];
       bytes = 0;
-      return taken;
+      return lines.splice(0);
     },
     /** Defers a line, or returns its rejection where there are too many. */
     defer(source: SourceLine, write: Load['write'], reason: string): RejectedLine | undefined {
@@ -46,14 +42,12 @@ export function openDeferredLines() {
     },
     /** Records that a line was imported. */
     markDone(write: Load['write'], line: number): void {
-      if (lastDoneLine.size === 0) return;
-      const name = recordName(write);
-      const last = lastDoneLine.get(name);
-      if (last !== undefined) lastDoneLine.set(name, Math.max(last, line));
+      const last = lastDoneLine.get(recordName(write));
+      if (last !== undefined) lastDoneLine.set(recordName(write), Math.max(last, line));
     },
     /** Whether this line was deferred, and a later line about the same record was imported. */
     isSuperseded: (write: Load['write'], line: number): boolean =>
-      lastDoneLine.size > 0 && (lastDoneLine.get(recordName(write)) ?? 0) > line,
+      (lastDoneLine.get(recordName(write)) ?? 0) > line,
   };
 }
 

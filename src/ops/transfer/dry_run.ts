@@ -1,4 +1,7 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { lookupKeyOf } from '../../model/filter/lookup_filter.ts';
+import type { Clock } from '../../model/id.ts';
 import { changeOf } from '../../model/log/change.ts';
 import {
   type AnyRecord,
@@ -10,11 +13,31 @@ import {
 } from '../../model/resource.ts';
 import { RESOURCES } from '../../model/resources.ts';
 import type { Loader, Store } from '../../model/store.ts';
+import { VERSION } from '../../model/version.ts';
+import { withTemporaryFolder } from '../store/backups/temporary_folder.ts';
+import { openEngine } from '../store/open.ts';
 import type { ImportOptions } from './import.ts';
 import { originAt } from './import_line.ts';
 
 type Real = Pick<Store, 'get' | 'find'> & Pick<Loader, 'getStored'>;
 type Scratch = Pick<Store, 'get' | 'commit'> & Pick<Loader, 'load'>;
+
+/** Runs a dry run with its store, in a temporary file: the records of a long import are gigabytes. */
+export function withDryRunStore<T>(
+  real: Real,
+  clock: Clock,
+  use: (store: ImportOptions['store']) => Promise<T>,
+): Promise<T> {
+  return withTemporaryFolder(join(tmpdir(), 'authrealm-dry-run'), clock, async (folder) => {
+    const path = join(folder, 'records.db');
+    const scratch = await openEngine({ engine: 'sqlite', path }, 'auto', { version: VERSION, clock });
+    try {
+      return await use(openDryRunStore(real, scratch.records));
+    } finally {
+      await scratch.close();
+    }
+  });
+}
 
 /** Lines whose stored records are read concurrently. */
 const CONCURRENT_LINES = 100;
@@ -23,7 +46,7 @@ const CONCURRENT_LINES = 100;
  * The store of a dry run. It loads into `scratch`, an empty database, and before each load copies into that the records of `real`
  * that decide about the lines: those with the same key or unique values, and the parents and profiles of all. `real` is only read.
  */
-export function openDryRunStore(real: Real, scratch: Scratch): ImportOptions['store'] {
+function openDryRunStore(real: Real, scratch: Scratch): ImportOptions['store'] {
   /** Copies a record, unless it has been copied, or a line has written it. */
   async function copy(resource: Resource, key: Key): Promise<void> {
     if (await scratch.get(resource, key)) return;

@@ -8,10 +8,12 @@ import { membersWithin, type OpenSecret, parentFields, secretLocation } from '..
 
 export interface ExportOptions {
   readonly snapshot: RecordSnapshot;
-  /** Only this realm; undefined for all. */
-  readonly within: Uuid | undefined;
+  /** Only this realm, or these, one after the other; undefined for all. */
+  readonly within: Uuid | readonly Uuid[] | undefined;
   /** Decrypts secrets; without it no line holds a secret or a hash. */
   readonly open: OpenSecret | undefined;
+  /** Leaves out members that an import over HTTP refuses. */
+  readonly isForHttp?: boolean;
   /** Ends the export after the current write. */
   readonly signal: AbortSignal;
   /** Writes lines, each with its newline. */
@@ -30,55 +32,66 @@ export const EXPORT_START: ScanPosition = { realm: '', id: '' };
 export async function exportRecords(plan: ExportOptions): Promise<number> {
   let records = 0;
   for (const resource of RESOURCES) {
-    const lineOf = lineWriter(resource, plan.open);
-    for (let after: ScanPosition | undefined = EXPORT_START; after !== undefined; ) {
-      if (plan.signal.aborted) return records;
-      const page: readonly KeyedRecord[] = await plan.snapshot.scan(
-        resource,
-        after,
-        LIMITS.exportPageRecords,
-        plan.within,
-      );
-      if (page.length > 0) await plan.write(page.map(lineOf).join(''));
+    const lineOf = lineMaker(resource, plan);
+    for await (const page of scanPages(plan, resource)) {
+      const lines = page.map((stored) => `${JSON.stringify(lineOf(stored))}\n`);
+      if (page.length > 0) await plan.write(lines.join(''));
       records += page.length;
       plan.onProgress(records);
-      const last = page.length < LIMITS.exportPageRecords ? undefined : page.at(-1);
-      after = last && { realm: last.key[0], id: last.record.id };
     }
   }
   return records;
 }
 
+/** The pages of a resource, until the signal. */
+export async function* scanPages(
+  { snapshot, within, signal }: Pick<ExportOptions, 'snapshot' | 'within' | 'signal'>,
+  resource: Resource,
+): AsyncGenerator<readonly KeyedRecord[]> {
+  const limit = LIMITS.exportPageRecords;
+  for (const realm of within === undefined ? [undefined] : [within].flat()) {
+    for (let after: ScanPosition | undefined = EXPORT_START; after !== undefined && !signal.aborted; ) {
+      const page: readonly KeyedRecord[] = await snapshot.scan(resource, after, limit, realm);
+      yield page;
+      const last = page.length < limit ? undefined : page.at(-1);
+      after = last && { realm: last.key[0], id: last.record.id };
+    }
+  }
+}
+
 type LineObject = Record<string, unknown>;
 
-/** Creates the line writer of a resource: the members that a read returns, and the IDs of its parents. */
-function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: KeyedRecord) => string {
+/** Creates the function that makes the lines of a resource: the members that a read returns, and the IDs of its parents. */
+export function lineMaker(
+  resource: Resource,
+  { open, isForHttp = false }: Pick<ExportOptions, 'open' | 'isForHttp'>,
+): (stored: KeyedRecord) => LineObject {
   const parents = parentFields(resource);
   const of = (within: 'meta' | 'relationships' | undefined): readonly Member[] =>
-    membersWithin(resource, within).filter(({ annotation }) => open !== undefined || !annotation.secret);
+    membersWithin(resource, within).filter(({ annotation: { secret, commandOnly } }) =>
+      secret ? open !== undefined : !(isForHttp && commandOnly),
+    );
   const [plain, related, meta] = [of(undefined), of('relationships'), of('meta')];
-  const put = (members: readonly Member[], stored: KeyedRecord, into: LineObject): LineObject => {
-    for (const { name, annotation } of members) {
-      const value = stored.record[name];
-      const isSealed = open !== undefined && annotation.secret === 'sealed' && value !== undefined;
-      into[name] = isSealed ? opened(resource, stored, name, open) : value;
-    }
-    return into;
-  };
-  return (stored) => {
-    const { key, record } = stored;
-    const line: LineObject = { type: resource.type };
-    for (let at = 0; at < parents.length; at += 1) line[parents[at] as string] = key[at];
-    line.id = record.id;
-    put(plain, stored, line);
-    if (related.length > 0) line.relationships = put(related, stored, {});
-    line.meta = put(meta, stored, {});
-    Object.assign(line.meta as LineObject, {
-      created_at: new Date(record.created_at).toISOString(),
-      updated_at: new Date(record.updated_at).toISOString(),
-    });
-    return `${JSON.stringify(line)}\n`;
-  };
+  const valuesOf = (members: readonly Member[], stored: KeyedRecord): LineObject =>
+    Object.fromEntries(
+      members.map(({ name, annotation }) => {
+        const value = stored.record[name];
+        const isSealed = open !== undefined && annotation.secret === 'sealed' && value !== undefined;
+        return [name, isSealed ? opened(resource, stored, name, open) : value];
+      }),
+    );
+  return (stored) => ({
+    type: resource.type,
+    ...Object.fromEntries(parents.map((name, at) => [name, stored.key[at]])),
+    id: stored.record.id,
+    ...valuesOf(plain, stored),
+    ...(related.length > 0 ? { relationships: valuesOf(related, stored) } : {}),
+    meta: {
+      ...valuesOf(meta, stored),
+      created_at: new Date(stored.record.created_at).toISOString(),
+      updated_at: new Date(stored.record.updated_at).toISOString(),
+    },
+  });
 }
 
 function opened(resource: Resource, { key, record }: KeyedRecord, name: string, open: OpenSecret): string {

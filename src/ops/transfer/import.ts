@@ -1,11 +1,11 @@
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { Load, Loader, LoadOutcome, Store } from '../../model/store.ts';
-import { type DeferredLines, openDeferredLines, type RejectedLine } from './deferred_lines.ts';
-import { type EmailConditions, openEmailConditions } from './email_conditions.ts';
+import { openDeferredLines, type RejectedLine } from './deferred_lines.ts';
+import { openEmailConditions } from './email_conditions.ts';
 import { type LineParser, type ParsedLine, violatedRules } from './import_line.ts';
 import type { SourceLine } from './line_reader.ts';
-import { isUnavailable, retryWhileUnavailable } from './retry.ts';
+import { retryWhileUnavailable } from './retry.ts';
 
 /** How many lines had which outcome so far. */
 export interface ImportCounts {
@@ -22,12 +22,14 @@ export interface ImportOptions {
   readonly stopAtFirst: boolean;
   /** Lines before this one are skipped. */
   readonly fromLine: number;
+  /** Lines in one commit; default: `importCommitLines`. */
+  readonly commitLines?: number;
   /** Ends the import after the current commit. */
   readonly signal: AbortSignal;
   /** Called in the order of the lines within a commit. The reason holds no value of the line. */
   onRefused(line: number, reason: string): void;
-  /** Called after every commit. */
-  onProgress(counts: ImportCounts): void;
+  /** Called after every commit; the next one waits for it. */
+  onProgress(counts: ImportCounts): void | Promise<void>;
 }
 
 export interface ImportResult {
@@ -38,32 +40,11 @@ export interface ImportResult {
   readonly mapped: ReadonlyMap<string, number>;
   /** The first line that is not done, from which an import can resume; undefined where all of them are. */
   readonly resumeLine: number | undefined;
-  /** The error of the database that ended the import. */
+  /** The error of the database or the source that ended the import. */
   readonly error: Fault | undefined;
 }
 
-/** Lines to be committed together. */
-interface ImportBatch {
-  readonly sources: SourceLine[];
-  readonly loads: Load[];
-  readonly rejected: RejectedLine[];
-  bytes: number;
-}
-
-interface Run {
-  readonly plan: ImportOptions;
-  readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };
-  readonly ignored: Map<string, number>;
-  readonly mapped: Map<string, number>;
-  readonly deferred: DeferredLines;
-  readonly conditions: EmailConditions;
-  batch: ImportBatch;
-  nextLine: number;
-  /** The first line that is not done. */
-  resumeLine: number | undefined;
-  /** Set after the first rejected line, where that one ends the import. */
-  isStopped: boolean;
-}
+type Run = ReturnType<typeof begin>;
 
 /**
  * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile does not exist yet is deferred and
@@ -76,12 +57,16 @@ export async function importLines(
   const run = begin(plan);
   let failure: Fault | undefined;
   try {
-    await importSource(run, source);
+    for await (const lines of source) {
+      await importEach(run, lines);
+      run.nextLine = Math.max(run.nextLine, (lines.at(-1)?.number ?? 0) + 1);
+      if (isOver(run)) break;
+    }
     if (!isOver(run)) await flush(run);
     while (!isOver(run) && (await retryDeferred(run)));
     if (!isOver(run)) rejectDeferred(run);
   } catch (error) {
-    if (!isUnavailable(error)) throw error;
+    if (!(error instanceof Fault)) throw error;
     failure = error;
   }
   if (isOver(run) || failure) markRestUndone(run);
@@ -89,27 +74,28 @@ export async function importLines(
   return { counts, ignored, mapped, resumeLine, error: failure };
 }
 
-function begin(plan: ImportOptions): Run {
-  const run: Run = {
+function begin(plan: ImportOptions) {
+  return {
     plan,
     counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
-    ignored: new Map(),
-    mapped: new Map(),
+    ignored: new Map<string, number>(),
+    mapped: new Map<string, number>(),
     deferred: openDeferredLines(),
-    conditions: openEmailConditions(
-      ({ resource, key }) => retryWhileUnavailable(plan.signal, () => plan.store.get(resource, key)),
-      () => flush(run),
+    conditions: openEmailConditions(({ resource, key }) =>
+      retryWhileUnavailable(plan.signal, () => plan.store.get(resource, key)),
     ),
     batch: emptyBatch(),
     nextLine: plan.fromLine,
-    resumeLine: undefined,
+    /** The first line that is not done. */
+    resumeLine: undefined as number | undefined,
+    /** Set after the first rejected line, where that one ends the import. */
     isStopped: false,
   };
-  return run;
 }
 
-function emptyBatch(): ImportBatch {
-  return { sources: [], loads: [], rejected: [], bytes: 0 };
+/** Lines to be committed together. */
+function emptyBatch() {
+  return { sources: [] as SourceLine[], loads: [] as Load[], rejected: [] as RejectedLine[], bytes: 0 };
 }
 
 function isOver(run: Run): boolean {
@@ -129,22 +115,13 @@ function markRestUndone(run: Run): void {
   run.resumeLine ??= run.nextLine;
 }
 
-async function importSource(run: Run, source: AsyncIterable<readonly SourceLine[]>): Promise<void> {
-  for await (const lines of source) {
-    await importEach(run, lines);
-    run.nextLine = Math.max(run.nextLine, (lines.at(-1)?.number ?? 0) + 1);
-    if (isOver(run)) return;
-  }
-}
-
 /** Imports lines until the import is over; an import can resume at the first line that was not imported. */
 async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void> {
   for (const line of lines) {
     if (line.number < run.plan.fromLine) continue;
     if (isOver(run)) return markUndone(run, line.number);
     try {
-      const work = importLine(run, line);
-      if (work) await work;
+      await importLine(run, line);
     } catch (error) {
       markUndone(run, line.number);
       throw error;
@@ -152,8 +129,8 @@ async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void>
   }
 }
 
-/** Adds a line to the batch. Returns a promise only where the database is needed. */
-function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
+/** Adds a line to the batch. */
+async function importLine(run: Run, line: SourceLine): Promise<void> {
   const parsed = parseLine(run, line);
   if ('reason' in parsed) return reject(run, parsed);
   // A deferred line was counted when it was read from the file.
@@ -161,9 +138,15 @@ function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
     countNames(run.ignored, parsed.unknown);
     countNames(run.mapped, parsed.mapped);
   }
-  return parsed.conditions.every((condition) => run.conditions.isKnownNotToApply(condition))
-    ? accept(run, line, parsed.load)
-    : importConditional(run, line, parsed);
+  for (const condition of parsed.conditions) {
+    const isBroken = await run.conditions.isBroken(parsed.load, condition, () => flush(run));
+    if (isOver(run)) return markUndone(run, line.number);
+    if (!isBroken) continue;
+    const { name, resource } = condition;
+    const reason = `${name} must be an e-mail address: its ${resource.name} requires it`;
+    return reject(run, { line: line.number, reason });
+  }
+  return accept(run, line, parsed.load);
 }
 
 function countNames(counts: Map<string, number>, names: readonly string[]): void {
@@ -173,9 +156,9 @@ function countNames(counts: Map<string, number>, names: readonly string[]): void
   }
 }
 
-function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | RejectedLine {
+function parseLine({ plan }: Run, { number, bytes, problem }: SourceLine): ParsedLine | RejectedLine {
   if (bytes === undefined) {
-    return { line: number, reason: `is longer than ${LIMITS.importLineBytesMax} bytes` };
+    return { line: number, reason: problem ?? `is longer than ${LIMITS.importLineBytesMax} bytes` };
   }
   try {
     return plan.read(bytes);
@@ -186,29 +169,13 @@ function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | R
   }
 }
 
-async function importConditional(
-  run: Run,
-  line: SourceLine,
-  { load, conditions }: ParsedLine,
-): Promise<void> {
-  for (const condition of conditions) {
-    const isBroken = await run.conditions.isBroken(load, condition);
-    if (isOver(run)) return markUndone(run, line.number);
-    if (!isBroken) continue;
-    const { name, resource } = condition;
-    const reason = `${name} must be an e-mail address: its ${resource.name} requires it`;
-    return reject(run, { line: line.number, reason });
-  }
-  return accept(run, line, load);
-}
-
 function accept(run: Run, line: SourceLine, load: Load): Promise<void> | undefined {
   const { batch } = run;
   batch.sources.push(line);
   batch.loads.push(run.deferred.isSuperseded(load.write, line.number) ? insertOnly(load) : load);
   batch.bytes += line.bytes?.length ?? 0;
   run.conditions.add(load);
-  return isFull(batch) ? flush(run) : undefined;
+  return isFull(run) ? flush(run) : undefined;
 }
 
 /** A load that never replaces a stored record: a later line of the file has written it. */
@@ -224,11 +191,12 @@ function insertOnly(load: Load): Load {
 
 function reject(run: Run, rejected: RejectedLine): Promise<void> | undefined {
   run.batch.rejected.push(rejected);
-  return run.plan.stopAtFirst || isFull(run.batch) ? flush(run) : undefined;
+  return run.plan.stopAtFirst || isFull(run) ? flush(run) : undefined;
 }
 
-function isFull({ sources, rejected, bytes }: ImportBatch): boolean {
-  return sources.length + rejected.length >= LIMITS.importCommitLines || bytes >= LIMITS.importCommitBytesMax;
+function isFull({ plan, batch: { sources, rejected, bytes } }: Run): boolean {
+  const { commitLines = LIMITS.importCommitLines } = plan;
+  return sources.length + rejected.length >= commitLines || bytes >= LIMITS.importCommitBytesMax;
 }
 
 /** Commits the batch and reports the outcomes of its lines. */
@@ -244,7 +212,7 @@ async function flush(run: Run): Promise<void> {
     if (rejection) rejected.push(rejection);
   }
   reportRejected(run, rejected);
-  plan.onProgress(run.counts);
+  await plan.onProgress(run.counts);
 }
 
 /** Counts an outcome, or defers the line. Returns the rejection, if there is one. */

@@ -4,7 +4,9 @@ import type { SecretLocation } from '../../access/store/sealed.ts';
 import { attempt } from '../../model/attempt.ts';
 import { Fault } from '../../model/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../../model/id.ts';
+import type { Caller } from '../../model/log/audit_entry.ts';
 import { type ChangeOrigin, changeOf } from '../../model/log/change.ts';
+import type { Realms } from '../../model/principal.ts';
 import {
   type AnyRecord,
   type Key,
@@ -35,6 +37,8 @@ export interface ImportContext {
   readonly open: OpenSecret;
   /** The signer keys that hashes of Firebase may name. */
   readonly signerKeyIds: ReadonlySet<string>;
+  /** Who sent the lines over HTTP, and its realms; undefined for the command, which imports all members into all realms. */
+  readonly sender?: { readonly caller: Caller; readonly realms: Realms } | undefined;
 }
 
 /** A member that is no e-mail address, and the record that may require one. */
@@ -88,23 +92,32 @@ export function openLineParser(context: ImportContext): LineParser {
     if (!format) throw invalidField('type', `must be one of ${[...formats.keys()].join(', ')}`);
     const { line, mapped } = withUserState(format.resource, source, context.clock.now());
     const unknown = unknownNames(format, line).filter((name) => !mapped.includes(name));
-    if (context.isStrict && unknown.length > 0) {
-      const rule = `is no member of ${format.resource.type}`;
-      throw new Fault(
-        'invalid',
-        unknown.map((field) => ({ field, rule })),
-      );
-    }
+    if (context.isStrict) assertNone(unknown, `is no member of ${format.resource.type}`);
+    const refused = format.refused.filter((name) => line[name] !== undefined);
+    assertNone(refused, 'is imported by the command "authrealm import" alone');
     const lineRecord = parseRecord(format, line, context);
     const { key, record, now } = lineRecord;
     const { resource } = format;
-    const change = changeOf(resource, 'created', { key, revision: record.revision }, originAt(now));
+    assertPermitted(resource, key, context.sender?.realms);
+    const origin = originAt(now, context.sender?.caller);
+    const change = changeOf(resource, 'created', { key, revision: record.revision }, origin);
     const load: Load = {
       write: { op: 'insert', resource, key, record, change },
       compare: (stored) => compareWith(lineRecord, stored, context),
     };
     return { load, conditions: conditionsOf(lineRecord), unknown, mapped };
   };
+}
+
+function assertNone(fields: readonly string[], rule: string): void {
+  const fieldErrors = fields.map((field) => ({ field, rule }));
+  if (fieldErrors.length > 0) throw new Fault('invalid', fieldErrors);
+}
+
+/** Throws Fault `invalid`: for a line in another realm as for one whose parent does not exist. */
+function assertPermitted({ parent }: Resource, [realm]: Key, realms: Realms = '*'): void {
+  if (realms === '*' || (parent && realms.has(realm))) return;
+  throw invalidField('', parent ? `its ${parent.name} does not exist` : 'needs access to all realms');
 }
 
 function unknownNames({ known }: LineFormat, line: JsonObject): readonly string[] {
@@ -119,13 +132,17 @@ function invalidField(field: string, rule: string): Fault {
 }
 
 /** The format of the lines of one resource. */
-function formatOf(resource: Resource, { installation: id }: ImportContext) {
+function formatOf(resource: Resource, { installation: id, sender }: ImportContext) {
   const members = membersOf(resource);
   return {
     resource,
     schema: z.object(resource.members),
     members,
     sealed: members.filter(({ annotation }) => annotation.secret === 'sealed'),
+    /** Members that only the command imports. */
+    refused: members
+      .filter(({ annotation }) => sender && (annotation.secret ?? annotation.commandOnly))
+      .map(({ name }) => name),
     /** Members that describe another one, such as `password_normalised`, and become unknown if that changes without them. */
     dependents: new Map(
       Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
@@ -275,10 +292,10 @@ function conditionsOf({ format, given, record, key }: LineRecord): readonly Emai
 
 const EMAIL = email();
 
+const IMPORT_COMMAND: Caller = { actor: 'import', requestId: undefined, address: undefined };
+
 /** The origin of the changes of an import. */
-export function originAt(at: number): ChangeOrigin {
-  return { actor: 'import', requestId: undefined, address: undefined, at };
-}
+export const originAt = (at: number, caller = IMPORT_COMMAND): ChangeOrigin => ({ ...caller, at });
 
 /** Compares a line with the stored record. Members that the line omits count as equal and stay as they are. */
 function compareWith(lineRecord: LineRecord, stored: AnyRecord, context: ImportContext): ComparedRecord {
@@ -292,7 +309,7 @@ function compareWith(lineRecord: LineRecord, stored: AnyRecord, context: ImportC
     format.resource,
     'updated',
     { key, revision: record.revision, members: changed },
-    originAt(now),
+    originAt(now, context.sender?.caller),
   );
   if (changed.length === 0) return { comparison: 'same', change };
   if (!context.isUpsert || violatedRules(format.resource, record, changed).length > 0)

@@ -5,6 +5,8 @@ export interface SourceLine {
   readonly number: number;
   /** Without the line end; undefined for a line over `importLineBytesMax`, which is never held in memory. */
   readonly bytes: Uint8Array | undefined;
+  /** Why there are no bytes; default: the line is too long. */
+  readonly problem?: string;
 }
 
 const NEWLINE = 0x0a;
@@ -14,59 +16,38 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
 
 /**
- * Splits a stream of bytes into lines, and yields those of each chunk together. A line is a view of its chunk; only a line
- * that crosses chunks is copied. The text after the last newline is a line too.
+ * Splits a stream of bytes into lines, and yields those of each chunk together. The text after the last newline is a line too. Also runs
+ * in browsers, which have no Buffer.
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly SourceLine[]> {
-  /** The start of a line whose end has not arrived; none of a line that is too long already. */
-  let pieces: Uint8Array[] = [];
-  /** The bytes of the line so far, including dropped ones. */
-  let size = 0;
+  /** The start of a line whose end has not arrived; empty for one that is too long already. */
+  let rest = new Uint8Array(0);
+  let isTooLong = false;
   let number = 0;
-
-  function append(piece: Uint8Array): void {
-    size += piece.length;
-    if (size > LIMITS.importLineBytesMax + AROUND_BYTES) pieces = [];
-    else pieces.push(piece);
-  }
-
-  function finish(piece: Uint8Array, lines: SourceLine[]): void {
-    append(piece);
-    number += 1;
-    const bytes = pieces.length > 0 ? trimmed(joined(pieces, size), number) : undefined;
-    pieces = [];
-    size = 0;
-    if (bytes?.length === 0) return;
-    const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
-    lines.push({ number, bytes: isFit ? bytes : undefined });
-  }
-
-  for await (const chunk of chunks) {
+  for await (const chunk of withLastNewline(chunks)) {
     const lines: SourceLine[] = [];
+    const bytes = new Uint8Array(rest.length + chunk.length);
+    bytes.set(rest);
+    bytes.set(chunk, rest.length);
     let from = 0;
-    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      finish(chunk.subarray(from, at), lines);
+    for (let at = bytes.indexOf(NEWLINE, rest.length); at >= 0; at = bytes.indexOf(NEWLINE, from)) {
+      number += 1;
+      const line = trimmed(bytes.subarray(from, at), number);
+      if (isTooLong || line.length > LIMITS.importLineBytesMax) lines.push({ number, bytes: undefined });
+      else if (line.length > 0) lines.push({ number, bytes: line });
+      isTooLong = false;
       from = at + 1;
     }
-    append(chunk.subarray(from));
+    rest = bytes.slice(from);
+    if (rest.length > LIMITS.importLineBytesMax + AROUND_BYTES) isTooLong = true;
+    if (isTooLong) rest = new Uint8Array(0);
     yield lines;
   }
-  const last: SourceLine[] = [];
-  finish(new Uint8Array(0), last);
-  yield last;
 }
 
-/** Also runs in browsers, which have no Buffer. */
-function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
-  const longest = pieces.find(({ length }) => length === size);
-  if (longest) return longest;
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
+async function* withLastNewline(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* chunks;
+  yield Uint8Array.of(NEWLINE);
 }
 
 /** The line itself: without a byte order mark at the start of the file, without the CR of a CRLF. */
