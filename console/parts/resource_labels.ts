@@ -74,6 +74,7 @@ const SCOPE_LABELS = new Map([
   ['admin', 'administer everything'],
   ['sign-in', 'sign in end users'],
   ['sign-up', 'create users who sign up'],
+  ['transfer', 'import and export files'],
 ]);
 
 /** What a scope permits: `users:read` is `read users`. */

@@ -11,7 +11,7 @@ import { appendLines } from '../sql/fsync.ts';
 import { checkpointFileOf, urlRule } from './config/parse.ts';
 import type { ServiceContext } from './service_context.ts';
 
-/** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
+/** The operations of administration over HTTP: clients, keys, webhooks, the audit log, the data of a person, imports and exports. */
 export function openAdministration(
   { engine, keyring, logKeys, loopBudget, settings }: ServiceContext,
   budgets: Pick<SignInBudgets, 'refill'>,
@@ -20,6 +20,7 @@ export function openAdministration(
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading: inTurns(reading, loopBudget) };
   return {
+    engine,
     accessStore: engine.access,
     webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
     logStore: engine.log,

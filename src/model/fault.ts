@@ -126,10 +126,12 @@ const ROWS = {
     detail: 'The record is no longer the one that If-Match names',
     source: 'pointer',
   },
-  /** The body took more than 4.5 seconds. Send it in one piece, with `Content-Length`, or let a proxy buffer requests. */
+  /** The body took over 4.5 seconds, or a file 60 without a byte. Send it in one piece, with `Content-Length`, or let a proxy buffer requests. */
   request_timeout: { status: 408, detail: 'The body did not arrive in time' },
   /** The rest of the body was not read. Every record fits unless it lists very many redirect URIs. */
   body_too_large: { status: 413, detail: 'The body is over 65536 bytes' },
+  /** What was committed before stays. Split the file: a CSV file repeats its header row in each part. */
+  upload_too_large: { status: 413, detail: 'The file is over 1073741824 bytes' },
   /** `Content-Type` is `application/json`, with any parameters, or is left out. */
   unsupported_media_type: { status: 415, detail: 'Send the body as application/json' },
   /**

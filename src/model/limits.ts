@@ -13,10 +13,7 @@ export const LIMITS = Object.freeze({
   requestIdCharactersMax: 64,
   /** Proxies counted in a forwarding header. Behind more of them, the client address is that of the last one counted. */
   forwardedHopsMax: 32,
-  /**
-   * Callers with a token bucket in a process, for each rate. The least recently seen one is dropped for another, and
-   * starts again with a full bucket.
-   */
+  /** Callers with a token bucket in a process, for each rate. The least recently seen one is dropped for another, and starts again with a full bucket. */
   rateBucketsMax: 100_000,
   /** Time from the last header of a request to its answer; then 503. */
   answerMsMax: 5_000,
@@ -222,6 +219,14 @@ export const LIMITS = Object.freeze({
   importDeferredLinesMax: 100_000,
   /** Bytes of such lines. */
   importDeferredBytesMax: 67_108_864,
+  /** File of an import over HTTP. A longer one is answered 413; what was committed before stays. */
+  uploadBytesMax: 1_073_741_824,
+  /** Time without a byte of such a file; then 408. */
+  transferIdleMsMax: 60_000,
+  /** Its lines in one commit: other requests of the process wait for no longer one. */
+  uploadCommitLines: 250,
+  /** Its rejected lines in one answer. Further ones are only counted. */
+  uploadRejectionsMax: 10_000,
   /** Attempts at a commit of an import, a second apart, each for at most `storeWaitMsMax`. Then the import fails. */
   importCommitAttemptsMax: 10,
   /** Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm delete --in-pages` deletes as many per commit. */

@@ -23,6 +23,8 @@ export const SCOPES: readonly string[] = [
   'changes:read',
   'sign-in',
   'sign-up',
+  // Not `:read` or `:write`, so that no short form contains it.
+  'transfer',
   'admin',
 ];
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { IMPLICIT_SCOPES, parseScopes, SCOPES } from '../../src/model/principal.ts';
+import { IMPLICIT_SCOPES, parseScopes, SCOPE_WORDS, SCOPES } from '../../src/model/principal.ts';
 
 test('the scope "support" reads everything, and writes OIDC profile infos alone', () => {
   const reading = SCOPES.filter((scope) => /:read$/.test(scope));
@@ -9,4 +9,11 @@ test('the scope "support" reads everything, and writes OIDC profile infos alone'
 
 test('the ID of a client alone may give four scopes', () => {
   expect([...IMPLICIT_SCOPES].sort()).toEqual(['profiles:read', 'settings:read', 'sign-in', 'sign-up']);
+});
+
+test('no short form contains the scope of imports and exports over HTTP', () => {
+  const short = SCOPE_WORDS.filter((word) => !SCOPES.includes(word));
+  expect(short.length).toBeGreaterThan(2);
+  for (const word of short) expect([word, parseScopes(word)?.has('transfer')]).toEqual([word, false]);
+  expect(parseScopes('transfer')).toEqual(new Set(['transfer']));
 });

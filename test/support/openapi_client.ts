@@ -217,6 +217,12 @@ export interface OperationClient {
   readonly covered: ReadonlySet<string>;
 }
 
+/** The JSON in a response; undefined without a body, and for other types. */
+function bodyOf(headers: Headers, text: string): Json | undefined {
+  const isJson = /\bjson$/.test(headers.get('content-type') ?? '');
+  return isJson && text !== '' ? (JSON.parse(text) as Json) : undefined;
+}
+
 export function openOperationClient(document: JsonObject): OperationClient {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
   const checkResponse = openResponseCheck(document);
@@ -246,12 +252,7 @@ export function openOperationClient(document: JsonObject): OperationClient {
       ...(body === undefined ? {} : { body }),
     });
     const text = await answer.text();
-    return {
-      status: answer.status,
-      headers: answer.headers,
-      text,
-      body: text === '' ? undefined : (JSON.parse(text) as Json),
-    };
+    return { status: answer.status, headers: answer.headers, text, body: bodyOf(answer.headers, text) };
   }
 
   function validated(

@@ -244,6 +244,7 @@ export async function openValidRequests({
     const { schema } = media;
     const example = exampleOf(media) ?? null;
     const isOfToken = schema.required?.includes('token') === true;
+    if (body?.type === 'application/x-ndjson') return example;
     if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
     const given = await givenBody(JSON.stringify(example));
     if (given) return given;

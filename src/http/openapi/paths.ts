@@ -7,7 +7,7 @@ import type {
 } from 'zod-openapi';
 import type { FaultCode } from '../../model/fault.ts';
 import type { Access, Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { JSON_TYPE } from '../server/reply.ts';
+import { JSON_TYPE, NDJSON_TYPE } from '../server/reply.ts';
 import { REQUEST_HEADERS } from './parameters.ts';
 import { ALWAYS, EXTENSION } from './responses.ts';
 
@@ -69,9 +69,9 @@ function requestParameters({ path, query, headers = [], ownHeaders }: Documentat
   };
 }
 
-function requestBody({ body }: Operation<never>, content: NonNullable<Documentation['body']>) {
-  const type = body === 'form' ? 'application/x-www-form-urlencoded' : JSON_TYPE;
-  return { required: true, content: { [type]: content } } satisfies ZodOpenApiRequestBodyObject;
+function requestBody({ body = 'json' }: Operation<never>, content: NonNullable<Documentation['body']>) {
+  const types = { json: JSON_TYPE, form: 'application/x-www-form-urlencoded', file: NDJSON_TYPE };
+  return { required: true, content: { [types[body]]: content } } satisfies ZodOpenApiRequestBodyObject;
 }
 
 function responsesOf(
@@ -95,6 +95,7 @@ function responsesOf(
 const BODY_FAULTS = {
   json: ['malformed', 'invalid', 'request_timeout', 'body_too_large', 'unsupported_media_type'],
   form: ['request_timeout', 'body_too_large'],
+  file: ['malformed', 'request_timeout', 'upload_too_large'],
 } as const satisfies Record<string, readonly FaultCode[]>;
 
 /** Every fault of an operation: those implied by its description, and those that it lists. */

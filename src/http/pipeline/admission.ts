@@ -17,11 +17,12 @@ export function routesFrom<Deps extends OperationDeps>(
 ): readonly Route[] {
   const byPath = Map.groupBy(operations, ({ path }) => path);
   return [...byPath].map(([pattern, all]) => {
-    const [{ isUncounted, isOwn }] = all as [Operation<Deps>];
+    const [{ isUncounted, isOwn, body }] = all as [Operation<Deps>];
     return {
       pattern,
       isUncounted,
       isOwn,
+      isLong: body === 'file',
       answers: Object.fromEntries(all.map((each) => [each.method, handlerOf(each, deps)])),
     };
   });

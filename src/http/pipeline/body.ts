@@ -1,7 +1,8 @@
-import { Fault } from '../../model/fault.ts';
+import { Fault, type FaultCode } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { jsonErrorPlace } from '../../model/text/json_error.ts';
 import { isJsonObject, type JsonObject } from '../../model/text/json_object.ts';
+import { withTimeout } from '../../model/timeout.ts';
 import type { Stage } from './call.ts';
 
 /** Parameters are ignored: JSON is UTF-8 (RFC 8259, 8.1). */
@@ -59,26 +60,47 @@ function notAnObject(field: string, value: unknown): Fault {
  * `body_too_large`, `request_timeout`, or `malformed` where the bytes are not UTF-8.
  */
 export async function readText(request: Request): Promise<string> {
-  const announced = Number(request.headers.get('content-length') ?? 0);
-  if (announced > LIMITS.bodyBytesMax) throw new Fault('body_too_large');
-  if (!request.body) return '';
+  const deadline = performance.now() + LIMITS.bodyMsMax;
+  const parts: Uint8Array[] = [];
+  const bytesMax = LIMITS.bodyBytesMax;
+  for await (const part of partsOf(request, bytesMax, 'body_too_large', deadline)) parts.push(part);
+  return decoded(Buffer.concat(parts));
+}
+
+/**
+ * The parts of a body, by default of a file, as they arrive: the caller sends no faster than they are taken. `deadline`: of all, as
+ * `performance.now()`. Throws Fault `tooLarge`, `request_timeout`, or `malformed` if the connection closed before the end.
+ */
+export async function* partsOf(
+  request: Request,
+  bytesMax: number = LIMITS.uploadBytesMax,
+  tooLarge: FaultCode = 'upload_too_large',
+  deadline = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Uint8Array> {
+  const announced = Number(request.headers.get('content-length'));
+  if (announced > bytesMax) throw new Fault(tooLarge);
+  if (!request.body) return;
   const reader = request.body.getReader();
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    reader.cancel('too slow').catch(() => undefined);
-  }, LIMITS.bodyMsMax);
+  const stop = () => {
+    throw new Fault('request_timeout');
+  };
+  let size = 0;
   try {
-    const bytes = await collect(reader);
+    for (;;) {
+      const ms = Math.min(deadline - performance.now(), LIMITS.transferIdleMsMax);
+      const { done, value } = await withTimeout(reader.read(), ms, stop);
+      if (done) break;
+      size += value.length;
+      if (size > bytesMax) throw new Fault(tooLarge);
+      yield value;
+    }
     const isChunked = request.headers.has('transfer-encoding');
-    if (isChunked && (await isClosedAfterTask(request))) throw new Fault('malformed');
-    if (isLate) throw new Fault('request_timeout');
-    return decoded(bytes);
+    if (size < announced || (isChunked && (await isClosedAfterTask(request)))) throw new Fault('malformed');
   } catch (error) {
     // Any other error comes from the caller: it closed the connection.
     throw error instanceof Fault ? error : new Fault('malformed', [], error);
   } finally {
-    clearTimeout(timer);
+    reader.cancel('not needed').catch(() => undefined);
   }
 }
 
@@ -106,22 +128,5 @@ function decoded(bytes: Uint8Array): string {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw malformed('is not UTF-8');
-  }
-}
-
-type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>;
-
-async function collect(reader: Reader): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return Buffer.concat(chunks);
-    size += value.length;
-    if (size > LIMITS.bodyBytesMax) {
-      await reader.cancel('too large');
-      throw new Fault('body_too_large');
-    }
-    chunks.push(value);
   }
 }

@@ -27,8 +27,8 @@ export interface Operation<in Deps> {
   readonly includes?: readonly Resource[];
   /** The IDs in its path, the realm first, are the key of a record or the scope of a collection (404). */
   readonly locates?: 'key' | 'scope';
-  /** The body that it reads. A form is read by the handler, whose errors are those of OAuth. */
-  readonly body?: 'json' | 'form';
+  /** The body that it reads. A form is read by the handler, whose errors are those of OAuth; a file as well, for as long as it arrives. */
+  readonly body?: 'json' | 'form' | 'file';
   /** Exempt from rate limits and load shedding: health checks. */
   readonly isUncounted?: true;
   /** Only for pages of this service, never for origins that CORS lists: a call from another origin is refused, except a GET (403). */

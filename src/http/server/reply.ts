@@ -28,6 +28,7 @@ export interface Reply {
 }
 
 export const JSON_TYPE = 'application/json';
+export const NDJSON_TYPE = 'application/x-ndjson';
 
 /** One error of an error body (docs/wire.md#errors). */
 type ErrorEntry = z.output<typeof errorsShape.errors>[number];

@@ -17,6 +17,8 @@ export interface Route {
   readonly isUncounted?: true | undefined;
   /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true | undefined;
+  /** It reads files, so its answer and its connection have no time limit but those of reading. */
+  readonly isLong?: boolean;
 }
 
 /** The name of a route in metrics and logs. */

@@ -40,6 +40,8 @@ interface CallHooks {
   readonly count: CountCall | undefined;
   readonly listener: CallListener | undefined;
   isDraining(): boolean;
+  /** Sets after how many seconds without traffic the connection is closed; 0: never. */
+  setIdleTimeout(request: Request, seconds: number): void;
 }
 
 const DRAIN_POLL_MS = 5;
@@ -81,6 +83,7 @@ export async function startServer(
     count: limits.address,
     listener,
     isDraining,
+    setIdleTimeout: (request, seconds) => server.timeout(request, seconds),
   };
   const requestLog = openRequestLog(settings.requestLogging, log, meter);
   const { routes, fetch } = requestHandlers(await makeRoutes(url, isDraining), settings, requestLog, hooks);
@@ -217,9 +220,11 @@ function requestHandlers(
 
   async function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {
     inFlight += 1;
-    const reply = await withTimeout(outcome, LIMITS.answerMsMax, answerTimeout).catch((error: unknown) =>
-      failureReply(error, call, endpoint),
-    );
+    const { isLong } = endpoint.route;
+    if (isLong) hooks.setIdleTimeout(call.request, 0);
+    const answer = isLong ? outcome : withTimeout(outcome, LIMITS.answerMsMax, answerTimeout);
+    const reply = await answer.catch((error: unknown) => failureReply(error, call, endpoint));
+    if (isLong) hooks.setIdleTimeout(call.request, LIMITS.idleSecondsMax);
     inFlight -= 1;
     return finish(reply, call, endpoint, start);
   }

@@ -33,6 +33,7 @@ export type AuditAction =
   | 'log.exported'
   | 'log.trimmed'
   | 'records.imported'
+  | 'records.exported'
   | 'database.restored';
 
 export interface Caller {

@@ -56,9 +56,12 @@ function splitRows(text: string) {
   return { rows, rest: text.slice(start) };
 }
 
-/** With a line end after the last line. */
+/** In short parts, because parsing more at once would delay lookups. With a line end after the last line. */
 async function* textsOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
+  const size = LIMITS.importLineBytesMax;
+  for await (const chunk of chunks)
+    for (let at = 0; at < chunk.length; at += size)
+      yield decoder.decode(chunk.subarray(at, at + size), { stream: true });
   yield `${decoder.decode()}\n`;
 }

@@ -6,6 +6,7 @@ import { METRICS_OPERATIONS } from './metrics.ts';
 import type { AdminDeps } from './operation.ts';
 import { PERSON_OPERATIONS } from './persons.ts';
 import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
+import { TRANSFER_OPERATIONS } from './transfer.ts';
 import { WEBHOOK_OPERATIONS } from './webhooks.ts';
 
 /** Operations that the command line performs in its own process. */
@@ -23,4 +24,5 @@ export const ADMIN_OPERATIONS: readonly Operation<AdminDeps>[] = [
   ...LOG_OPERATIONS,
   ...PERSON_OPERATIONS,
   ...METRICS_OPERATIONS,
+  ...TRANSFER_OPERATIONS,
 ];
