@@ -42,6 +42,12 @@ const CHECKS: readonly Check[] = [
   { name: 'release', arguments: [], needs: ['apt-get', 'dpkg-deb'], minutesMax: 30 },
   { name: 'mutations', arguments: [], needs: [], minutesMax: 90 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
+  ...['sqlite', 'postgres'].map((engine) => ({
+    name: 'csv_import',
+    arguments: ['--engine', engine],
+    needs: [],
+    minutesMax: 40,
+  })),
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: ['--engine', 'citus'], needs: [], minutesMax: 60 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
