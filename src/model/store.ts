@@ -330,8 +330,8 @@ export interface ComparedRecord {
 }
 
 export interface Load {
-  /** A load checks no guards. */
-  readonly write: Omit<Insert, 'guards'>;
+  /** Of its guards, `unless` holds where the other record was changed after its `updated_at`, and where it changes no such member. */
+  readonly write: Insert;
   /** Compares the stored record, with its secrets as stored, with the loaded one. Pure. */
   compare(stored: AnyRecord): ComparedRecord;
 }

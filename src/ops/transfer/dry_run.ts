@@ -19,7 +19,7 @@ import { openEngine } from '../store/open.ts';
 import type { ImportOptions } from './import.ts';
 import { originAt } from './import_line.ts';
 
-type Real = Pick<Store, 'get' | 'find'> & Pick<Loader, 'getStored'>;
+type Real = Pick<Store, 'find'> & Pick<Loader, 'getStored'>;
 type Scratch = Pick<Store, 'get' | 'commit'> & Pick<Loader, 'load'>;
 
 /** Runs a dry run with its store, in a temporary file: the records of a long import are gigabytes. */
@@ -80,7 +80,6 @@ function openDryRunStore(real: Real, scratch: Scratch): ImportOptions['store'] {
   }
 
   return {
-    get: async (resource, key) => (await scratch.get(resource, key)) ?? real.get(resource, key),
     async load(loads, stopAtFirst) {
       for (let from = 0; from < loads.length; from += CONCURRENT_LINES) {
         const lines = loads.slice(from, from + CONCURRENT_LINES);

@@ -1,8 +1,7 @@
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { Load, Loader, LoadOutcome, Store } from '../../model/store.ts';
+import type { Load, Loader, LoadOutcome } from '../../model/store.ts';
 import { openDeferredLines, type RejectedLine } from './deferred_lines.ts';
-import { openEmailConditions } from './email_conditions.ts';
 import { type LineParser, type ParsedLine, violatedRules } from './import_line.ts';
 import type { SourceLine } from './line_reader.ts';
 import { retryWhileUnavailable } from './retry.ts';
@@ -16,7 +15,7 @@ export interface ImportCounts {
 }
 
 export interface ImportOptions {
-  readonly store: Pick<Store, 'get'> & Pick<Loader, 'load'>;
+  readonly store: Pick<Loader, 'load'>;
   readonly read: LineParser;
   /** Ends the import at the first rejected line; earlier lines stay imported. */
   readonly stopAtFirst: boolean;
@@ -81,9 +80,6 @@ function begin(plan: ImportOptions) {
     ignored: new Map<string, number>(),
     mapped: new Map<string, number>(),
     deferred: openDeferredLines(),
-    conditions: openEmailConditions(({ resource, key }) =>
-      retryWhileUnavailable(plan.signal, () => plan.store.get(resource, key)),
-    ),
     batch: emptyBatch(),
     nextLine: plan.fromLine,
     /** The first line that is not done. */
@@ -120,17 +116,12 @@ async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void>
   for (const line of lines) {
     if (line.number < run.plan.fromLine) continue;
     if (isOver(run)) return markUndone(run, line.number);
-    try {
-      await importLine(run, line);
-    } catch (error) {
-      markUndone(run, line.number);
-      throw error;
-    }
+    await importLine(run, line);
   }
 }
 
-/** Adds a line to the batch. */
-async function importLine(run: Run, line: SourceLine): Promise<void> {
+/** Adds a line to the batch, and commits that when it is full. */
+function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
   const parsed = parseLine(run, line);
   if ('reason' in parsed) return reject(run, parsed);
   // A deferred line was counted when it was read from the file.
@@ -138,15 +129,12 @@ async function importLine(run: Run, line: SourceLine): Promise<void> {
     countNames(run.ignored, parsed.unknown);
     countNames(run.mapped, parsed.mapped);
   }
-  for (const condition of parsed.conditions) {
-    const isBroken = await run.conditions.isBroken(parsed.load, condition, () => flush(run));
-    if (isOver(run)) return markUndone(run, line.number);
-    if (!isBroken) continue;
-    const { name, resource } = condition;
-    const reason = `${name} must be an e-mail address: its ${resource.name} requires it`;
-    return reject(run, { line: line.number, reason });
-  }
-  return accept(run, line, parsed.load);
+  const { batch } = run;
+  const { load } = parsed;
+  batch.sources.push(line);
+  batch.loads.push(run.deferred.isSuperseded(load.write, line.number) ? insertOnly(load) : load);
+  batch.bytes += line.bytes?.length ?? 0;
+  return isFull(run) ? flush(run) : undefined;
 }
 
 function countNames(counts: Map<string, number>, names: readonly string[]): void {
@@ -167,15 +155,6 @@ function parseLine({ plan }: Run, { number, bytes, problem }: SourceLine): Parse
     const problems = error.fieldErrors.map(({ field, rule }) => `${field} ${rule}`.trim());
     return { line: number, reason: problems.join('; ') };
   }
-}
-
-function accept(run: Run, line: SourceLine, load: Load): Promise<void> | undefined {
-  const { batch } = run;
-  batch.sources.push(line);
-  batch.loads.push(run.deferred.isSuperseded(load.write, line.number) ? insertOnly(load) : load);
-  batch.bytes += line.bytes?.length ?? 0;
-  run.conditions.add(load);
-  return isFull(run) ? flush(run) : undefined;
 }
 
 /** A load that never replaces a stored record: a later line of the file has written it. */
@@ -206,7 +185,6 @@ async function flush(run: Run): Promise<void> {
   const load = () => plan.store.load(loads, plan.stopAtFirst);
   const outcomes = loads.length === 0 ? [] : await retryWhileUnavailable(plan.signal, load);
   run.batch = emptyBatch();
-  run.conditions.clear();
   for (const [at, outcome] of outcomes.entries()) {
     const rejection = recordOutcome(run, sources[at] as SourceLine, loads[at] as Load, outcome);
     if (rejection) rejected.push(rejection);
@@ -248,7 +226,10 @@ function recordOutcome(
       const reason = `differs from the stored record in ${members.join(', ')}`;
       return { line, reason: [reason, ...violatedRules(write.resource, write.record, members)].join('; ') };
     }
-    case 'guard':
+    case 'guard': {
+      const { member } = outcome.guard;
+      return { line, reason: `${member} must be an e-mail address: its password-profile requires it` };
+    }
     case 'revision_mismatch':
       throw new Error(`a load has no outcome ${outcome.kind}`);
     default:

@@ -7,17 +7,10 @@ import { type Clock, parseUuid, type Uuid } from '../../model/id.ts';
 import type { Caller } from '../../model/log/audit_entry.ts';
 import { type ChangeOrigin, changeOf } from '../../model/log/change.ts';
 import type { Realms } from '../../model/principal.ts';
-import {
-  type AnyRecord,
-  type Key,
-  membersOf,
-  type ReferenceCondition,
-  type Resource,
-  referencedResource,
-} from '../../model/resource.ts';
+import { type AnyRecord, type Key, membersOf, type Resource } from '../../model/resource.ts';
 import { RESOURCES } from '../../model/resources.ts';
 import { violatedRule } from '../../model/rule.ts';
-import type { ComparedRecord, Load } from '../../model/store.ts';
+import type { ComparedRecord, Guard, Load } from '../../model/store.ts';
 import { email } from '../../model/text/folding.ts';
 import { parseInstant } from '../../model/text/instant.ts';
 import { isJsonObject, type JsonObject } from '../../model/text/json_object.ts';
@@ -41,17 +34,8 @@ export interface ImportContext {
   readonly sender?: { readonly caller: Caller; readonly realms: Realms } | undefined;
 }
 
-/** A member that is no e-mail address, and the record that may require one. */
-export interface EmailCondition {
-  readonly name: string;
-  readonly condition: ReferenceCondition;
-  readonly resource: Resource;
-  readonly key: Key;
-}
-
 export interface ParsedLine {
   readonly load: Load;
-  readonly conditions: readonly EmailCondition[];
   /** The names of the members that were ignored. */
   readonly unknown: readonly string[];
   /** The names of the members that were read as `enabled`. */
@@ -67,19 +51,6 @@ type LineFormat = ReturnType<typeof formatOf>;
 const HOLDERS = ['meta', 'relationships'] as const;
 
 type LineRecord = ReturnType<typeof parseRecord>;
-
-/** The members of a resource that must be an e-mail address where a record requires it. */
-const conditionalMembers = (resource: Resource) =>
-  membersOf(resource).flatMap(({ name, annotation: { emailIf: condition } }) =>
-    condition
-      ? [{ name, condition, resource: referencedResource(resource, condition.reference, RESOURCES) }]
-      : [],
-  );
-
-/** The resources that a condition can refer to. */
-export const CONDITION_TARGETS: ReadonlySet<Resource> = new Set(
-  RESOURCES.flatMap(conditionalMembers).map(({ resource }) => resource),
-);
 
 /** Creates the parser of an import. It derives the line formats from the descriptions once. */
 export function openLineParser(context: ImportContext): LineParser {
@@ -102,10 +73,10 @@ export function openLineParser(context: ImportContext): LineParser {
     const origin = originAt(now, context.sender?.caller);
     const change = changeOf(resource, 'created', { key, revision: record.revision }, origin);
     const load: Load = {
-      write: { op: 'insert', resource, key, record, change },
+      write: { op: 'insert', resource, key, record, change, guards: guardsOf(lineRecord) },
       compare: (stored) => compareWith(lineRecord, stored, context),
     };
-    return { load, conditions: conditionsOf(lineRecord), unknown, mapped };
+    return { load, unknown, mapped };
   };
 }
 
@@ -153,7 +124,7 @@ function formatOf(resource: Resource, { installation: id, sender }: ImportContex
         .filter(({ annotation }) => annotation.installation)
         .map(({ name, annotation }) => [name, { data: { id, type: annotation.installation } }]),
     ),
-    conditional: conditionalMembers(resource),
+    conditional: members.filter(({ annotation }) => annotation.emailIf),
     /** The members of the line that name its parents, realm first. */
     parents: parentFields(resource),
     /** The member in which a line may repeat its own ID. */
@@ -284,10 +255,10 @@ function parseMembers(format: LineFormat, given: JsonObject): Record<string, unk
   throw new Fault('invalid', fieldErrors);
 }
 
-function conditionsOf({ format, given, record, key }: LineRecord): readonly EmailCondition[] {
-  return format.conditional
-    .filter(({ name }) => !EMAIL.safeParse(given[name]).success)
-    .map((condition) => ({ ...condition, key: [key[0], record[condition.condition.reference] as Uuid] }));
+function guardsOf({ format, given }: LineRecord): readonly Guard[] {
+  return format.conditional.flatMap(({ name: member, annotation: { emailIf: condition } }) =>
+    condition && !EMAIL.safeParse(given[member]).success ? [{ kind: 'unless', member, condition }] : [],
+  );
 }
 
 const EMAIL = email();

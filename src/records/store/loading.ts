@@ -1,8 +1,16 @@
 import { entryOf } from '../../log/store/entry.ts';
+import type { Uuid } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { ChangeEntry } from '../../model/log/change.ts';
-import type { AnyRecord, Key, Resource } from '../../model/resource.ts';
-import type { Insert, Load, LoadOutcome, Replacement, WriteResult } from '../../model/store.ts';
+import {
+  type AnyRecord,
+  type Key,
+  membersOf,
+  type Resource,
+  referencedResource,
+} from '../../model/resource.ts';
+import { RESOURCES } from '../../model/resources.ts';
+import type { Guard, Insert, Load, LoadOutcome, Replacement, WriteResult } from '../../model/store.ts';
 import { first, tryExecute, type Work, type WorkResult } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
 import type { EndSignIns } from './ended_sign_ins.ts';
@@ -28,7 +36,7 @@ export function openLoading(
     isSuccessExpected: true,
   };
 
-  /** Writes one record. A load checks no guards: it compares records itself. */
+  /** Writes one record. */
   function* apply(write: Insert | Replacement): Work<WriteResult> {
     try {
       return (yield* storeRecord(write, of, tryExecute)) ?? WRITTEN;
@@ -38,9 +46,11 @@ export function openLoading(
   }
 
   /** Writes one record, unless it exists. If it probably exists, reading it first avoids a failing insert. */
-  function* loadOne(load: Load, isLikelyStored: boolean): Work<Loaded> {
-    const known = isLikelyStored ? yield* compare(load) : undefined;
+  function* loadOne(load: Load, { isLikelyStored, targets }: LoadProgress): Work<Loaded> {
+    const guard = yield* violated(load.write, targets, getStored);
+    const known = isLikelyStored || guard ? yield* compare(load, guard) : undefined;
     if (known) return known;
+    if (guard) return { outcome: { kind: 'guard', guard } };
     const result = yield* apply(load.write);
     if (result.kind === 'written') return inserted(load);
     // The ID can also belong to a record below another user: then there is nothing to compare.
@@ -54,12 +64,13 @@ export function openLoading(
     return row && decode(row);
   }
 
-  function* compare({ write, compare: compareWith }: Load): Work<Loaded | undefined> {
+  function* compare({ write, compare: compareWith }: Load, guard?: Guard): Work<Loaded | undefined> {
     const stored = yield* getStored(write.resource, write.key);
     if (!stored) return undefined;
     const { comparison, change, record = write.record } = compareWith(stored);
     if (comparison === 'same') return { outcome: { kind: 'same' } };
     if (comparison === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
+    if (guard && change.members.includes(guard.member)) return { outcome: { kind: 'guard', guard } };
     const replaced = yield* apply({ ...write, record, op: 'replace' });
     if (replaced.kind !== 'written') return { outcome: replaced };
     const versions = { before: stored, after: record, members: change.members };
@@ -67,16 +78,26 @@ export function openLoading(
     return { outcome: { kind: 'replaced' }, entries: [entryOf(change, write.resource, versions), ...ended] };
   }
 
+  /** The next loads that can be inserted together, or one. A target is stored before the records that refer to it are checked. */
+  function* nextLoads(loads: readonly Load[], progress: LoadProgress): Work<readonly Load[]> {
+    const next = loads.slice(progress.at, progress.at + nextCount(progress));
+    for (const [count, { write }] of next.entries())
+      if (TARGETS.has(write.resource) || (yield* violated(write, progress.targets, getStored)))
+        return next.slice(0, Math.max(1, count));
+    return next;
+  }
+
   /** The outcomes of the next loads: of several inserted together, or of one; none if one of several was refused. */
   function* loadNext(loads: readonly Load[], progress: LoadProgress): Work<readonly Loaded[]> {
-    const next = loads.slice(progress.at, progress.at + nextCount(progress));
+    const next = yield* nextLoads(loads, progress);
     const loaded: Loaded[] = [];
     if (next.length > 1) {
       const inserts = next.map(({ write }) => write);
       const count = yield* insertAll(inserts, of, progress.isSuccessExpected);
       loaded.push(...next.slice(0, count).map(inserted));
     } else {
-      for (const load of next) loaded.push(yield* loadOne(load, progress.isLikelyStored));
+      for (const load of next) loaded.push(yield* loadOne(load, progress));
+      if (next[0] && TARGETS.has(next[0].write.resource)) progress.targets.clear();
     }
     noteOutcomes(progress, next.length, loaded);
     return loaded;
@@ -85,7 +106,7 @@ export function openLoading(
   function* loadAll(loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadProgress>> {
     const outcomes: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress = { ...last, at: 0, refusedUpTo: 0, outcomes };
+    const progress = { ...last, at: 0, refusedUpTo: 0, outcomes, targets: new Map() };
     while (progress.at < loads.length) {
       for (const { outcome, entries: left = [] } of yield* loadNext(loads, progress)) {
         outcomes.push(outcome);
@@ -130,7 +151,37 @@ interface LoadProgress {
   isLikelyStored: boolean;
   /** The load before inserted each of its records. */
   readonly isSuccessExpected: boolean;
+  /** The records to which guards refer, as they are stored now. */
+  readonly targets: Map<string, AnyRecord | undefined>;
 }
+
+/** The guard of a record that does not hold, by the records to which guards refer. */
+function* violated(
+  { resource, key, record, guards = [] }: Insert,
+  targets: LoadProgress['targets'],
+  getStored: (resource: Resource, key: Key) => Work<AnyRecord | undefined>,
+): Work<Guard | undefined> {
+  for (const guard of guards) {
+    if (guard.kind !== 'unless') continue;
+    const { reference, member, equals } = guard.condition;
+    const referenced: Key = [key[0], record[reference] as Uuid];
+    const name = `${reference} ${referenced.join(' ')}`;
+    if (!targets.has(name))
+      targets.set(name, yield* getStored(referencedResource(resource, reference, RESOURCES), referenced));
+    const target = targets.get(name);
+    if (target?.[member] === equals && record.updated_at >= target.updated_at) return guard;
+  }
+  return undefined;
+}
+
+/** The resources to which guards refer. */
+const TARGETS: ReadonlySet<Resource> = new Set(
+  RESOURCES.flatMap((resource) =>
+    membersOf(resource).flatMap(({ annotation: { emailIf } }) =>
+      emailIf ? [referencedResource(resource, emailIf.reference, RESOURCES)] : [],
+    ),
+  ),
+);
 
 function nextCount({ at, batchSize, refusedUpTo, isLikelyStored }: LoadProgress): number {
   if (isLikelyStored) return 1;
@@ -159,5 +210,5 @@ function inserted({ write: { change, resource, record } }: Load): Loaded {
 
 /** Whether an outcome ends a load; missing records may come later. */
 function isRefusal(outcome: LoadOutcome | undefined): boolean {
-  return outcome?.kind === 'unique' || outcome?.kind === 'differs';
+  return outcome?.kind === 'unique' || outcome?.kind === 'differs' || outcome?.kind === 'guard';
 }
