@@ -47,7 +47,7 @@ type Run = ReturnType<typeof begin>;
 
 /**
  * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile does not exist yet is deferred and
- * tried again at the end, for as long as that imports more of them.
+ * tried again at the end.
  */
 export async function importLines(
   source: AsyncIterable<readonly SourceLine[]>,
@@ -62,8 +62,8 @@ export async function importLines(
       if (isOver(run)) break;
     }
     if (!isOver(run)) await flush(run);
-    while (!isOver(run) && (await retryDeferred(run)));
-    if (!isOver(run)) rejectDeferred(run);
+    if (!isOver(run)) await importEach(run, run.deferred.lastTry());
+    if (!isOver(run)) await flush(run);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     failure = error;
@@ -107,7 +107,7 @@ function markUndone(run: Run, line: number): void {
 function markRestUndone(run: Run): void {
   for (const { number } of run.batch.sources) markUndone(run, number);
   for (const { line } of run.batch.rejected) markUndone(run, line);
-  for (const { line } of run.deferred.list()) markUndone(run, line);
+  for (const line of run.deferred.numbers()) markUndone(run, line);
   run.resumeLine ??= run.nextLine;
 }
 
@@ -248,24 +248,5 @@ function reportRejected(run: Run, rejected: readonly RejectedLine[]): void {
     if (!run.plan.stopAtFirst) continue;
     markUndone(run, line);
     run.isStopped = true;
-  }
-}
-
-/** Tries the deferred lines once more. Returns whether another try may help. */
-async function retryDeferred(run: Run): Promise<boolean> {
-  const before = run.deferred.takeAll();
-  const sources = before.map(({ source }) => source);
-  await importEach(run, sources);
-  if (!isOver(run)) await flush(run);
-  const { length } = run.deferred.list();
-  return length > 0 && length < before.length;
-}
-
-/** Rejects the lines whose missing records did not come with the rest of the file. */
-function rejectDeferred(run: Run): void {
-  for (const { line, reason } of run.deferred.takeAll()) {
-    run.counts.refused += 1;
-    run.plan.onRefused(line, reason);
-    if (run.plan.stopAtFirst) markUndone(run, line);
   }
 }
