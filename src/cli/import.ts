@@ -1,7 +1,6 @@
 import { createReadStream, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { DATABASE_SETTINGS, type Settings } from '../app/config/parse.ts';
+import type { Settings } from '../app/config/parse.ts';
 import { withDatabase } from '../app/open_database.ts';
 import { Refusal } from '../model/fault.ts';
 import { fileErrorText } from '../model/file_error.ts';
@@ -13,8 +12,7 @@ import { printLine, printNotice, standardStreams } from '../ops/process/standard
 import { parseCsvMap } from '../ops/transfer/csv_users.ts';
 import type { ImportResult } from '../ops/transfer/import.ts';
 import { importFile } from '../ops/transfer/import_file.ts';
-import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
-import { absoluteFlags, commandLine, PROGRAM_PATH } from './invocation.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parseWholeNumber } from './option_values.ts';
 import { openProgress } from './progress.ts';
 import { printable, printableJson } from './table.ts';
@@ -62,15 +60,12 @@ export function addImport(program: Command, context: CliContext): void {
       const signal = abortAtSignal();
       const report = await runImport(settings, file, options, signal);
       printSummary(report, options);
-      if (report.resumeLine !== undefined && !options.dryRun) {
-        const flags = toArguments(absoluteFlags(context.flagsOf(command), settings, DATABASE_SETTINGS));
-        const path = file === STANDARD_INPUT ? file : resolve(file);
-        const words = [...resumeOptions(options), ...flags, '--from-line', String(report.resumeLine)];
+      const { resumeLine } = report;
+      if (resumeLine !== undefined && !options.dryRun)
         printLine(
-          `line ${report.resumeLine} is the first line not imported: correct it, or pass --on-error skip, and resume with:\n` +
-            commandLine(PROGRAM_PATH, 'import', path, ...words),
+          `line ${resumeLine} is the first line not imported: correct it, or pass --on-error skip, and run the same command ` +
+            `with --from-line ${resumeLine}`,
         );
-      }
       if (report.error) {
         const { cause } = report.error;
         const busy = `it was busy in ${LIMITS.importCommitAttemptsMax} attempts`;
@@ -147,14 +142,4 @@ function printSummary({ counts, ignored, mapped }: ImportResult, { dryRun }: Imp
   }
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   printLine(`${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`);
-}
-
-/** The options that a resumed import needs again. */
-function resumeOptions({ onError, upsert, strict, csv }: ImportOptions): string[] {
-  return [
-    ...(csv ? ['--csv', resolve(csv)] : []),
-    ...(onError === 'skip' ? ['--on-error', onError] : []),
-    ...(upsert ? ['--upsert'] : []),
-    ...(strict ? ['--strict'] : []),
-  ];
 }
