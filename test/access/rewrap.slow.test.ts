@@ -8,7 +8,8 @@ import { rotateSigningKey } from '../../src/access/keys/signing.ts';
 import type { SealedStore } from '../../src/access/store/sealed.ts';
 import { readSettings, type Settings } from '../../src/app/config/parse.ts';
 import { type OpenDatabase, openDatabase, rewrap } from '../../src/app/open_database.ts';
-import type { Uuid } from '../../src/model/id.ts';
+import { NIL_UUID, type Uuid } from '../../src/model/id.ts';
+import { signerKeyId } from '../../src/model/imported_hash.ts';
 import { oidcProfile } from '../../src/model/resources.ts';
 import { ciphertextKeyId } from '../../src/model/text/ciphertext.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
@@ -194,6 +195,24 @@ describe('keys rewrap', () => {
     );
     await rewrap(settingsOf(both), systemClock);
     expect((await decryptAll(settingsOf(after))).secrets).toBe(1);
+  });
+
+  test('a Firebase signer key is the same after keys rewrap', async () => {
+    const { database } = await databaseWithSecret();
+    const { both, after } = changeOf(database);
+    const key = Uint8Array.from({ length: 64 }, (_, at) => 192 + at);
+    const before = await openDatabase(database.settings(), systemClock);
+    await openSignerKeys(before.engine.access, before.keyring, systemClock).add(key);
+    await before.engine.close();
+    await rewrap(settingsOf(both), systemClock);
+    const { engine, keyring } = await openDatabase(settingsOf(after), systemClock);
+    const location = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID };
+    const name = `firebase ${signerKeyId(key)}`;
+    const sealed = await engine.access.secret(name);
+    expect(keyring.open('instance-secret', { ...location, id: name }, sealed as Uint8Array, 'base64')).toBe(
+      key.toBase64(),
+    );
+    await engine.close();
   });
 
   test('a value sealed by a retired master key is refused and not stored', async () => {

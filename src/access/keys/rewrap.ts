@@ -55,8 +55,10 @@ async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring
     const ready: ResealedValue[] = [];
     for (const { location, sealed: seen } of values) {
       const purpose = purposeOf(location);
-      const plain = attempt(() => keyring.open(purpose, location, seen));
-      if (plain !== undefined) ready.push({ location, seen, sealed: target.seal(purpose, location, plain) });
+      // Not every value is text: a signer key is bytes.
+      const plain = attempt(() => keyring.open(purpose, location, seen, 'base64'));
+      if (plain !== undefined)
+        ready.push({ location, seen, sealed: target.seal(purpose, location, plain, 'base64') });
       else unreadable.push(`${location.table} ${location.id} (encrypted with key ${ciphertextKeyId(seen)})`);
     }
     await store.replace(ready);
