@@ -4,7 +4,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { AuditEntry } from '../../model/log/audit_entry.ts';
 import type { Erasure } from '../../model/log/erasure.ts';
 import type { Dialect } from '../../sql/dialect.ts';
-import { actTable, realmClockTable } from '../../sql/tables/realm_data.ts';
+import { actTable, erasureTable, realmClockTable } from '../../sql/tables/realm_data.ts';
 import {
   all,
   execute,
@@ -58,12 +58,11 @@ const TEXTS = {
   act: `select 1 ${FROM_ACT} and id = ?`,
   actsOf: `select ${actTable.names} ${FROM_ACT}
     and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`,
-  erasure: 'select at from erasure where realm_id = ? and user_id = ?',
-  unreported: `select realm_id, user_id, at from erasure
+  erasure: `${erasureTable.select} where realm_id = ? and user_id = ?`,
+  unreported: `${erasureTable.select}
     where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`,
   /** A user that was erased again since then is reported again. */
   markReported: 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?',
-  oldActs: `select ${actTable.names} ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`,
   removeActs: `delete ${FROM_ACT} and seq <= ?`,
   moveAnchor: `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
     where realm_id = ?`,
@@ -73,20 +72,12 @@ const TEXTS = {
 export const logReadingTexts = (dialect: Dialect) => ({
   ...TEXTS,
   entries: `select ${ENTRY_COLUMNS} from log_entry where realm_id = ${dialect.realm('?')} and seq > ? order by seq limit ?`,
-  oldEntries: `select ${ENTRY_COLUMNS} from log_entry
-    where realm_id = ${dialect.realm('?')} and seq > ? and seq <= ? order by seq limit ?`,
   removeEntries: `delete from log_entry where realm_id = ${dialect.realm('?')} and seq > ? and seq <= ?`,
   userEntries: userEntriesText('after', 'entry', dialect),
   runEnd: runEndText(dialect),
 });
 
 type Texts = ReturnType<typeof logReadingTexts>;
-
-interface ErasureRow {
-  readonly realm_id: Uuid;
-  readonly user_id: Uuid;
-  readonly at: Long;
-}
 
 /** Stores the audit logs: one per realm, and one of the installation. */
 export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect) {
@@ -126,7 +117,20 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
         return [...(first ? [first] : []), ...rest.map(headFrom)];
       }),
     head: (logId: Uuid) => read(() => headOf(logId)),
-    ...openEntryReading(read, sql),
+    /** The entries of a log after a sequence number, oldest first, at most `limit`. */
+    entries: (logId: Uuid, after: number, limit: number) =>
+      read(() => entriesAfter(sql, logId, after, limit)),
+
+    /** The entries that concern a user, in the log of its realm or in the installation log. */
+    entriesOf: ({ realm, user }: Person, which: 'realm' | 'installation', after: number, limit: number) =>
+      read(function* (): Work<readonly StoredEntry[]> {
+        if (which === 'installation')
+          return (yield* all<ActRow>(TEXTS.actsOf, realm, user, after, limit)).map(entryFrom);
+        const rows = yield* all<EntryRow>(sql.userEntries, realm, user, after, limit);
+        const entries = inOrder(rows).map((row) => entryIn(realm, row));
+        return entries.filter(({ seq }) => seq > after).slice(0, limit);
+      }),
+
     /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
     userKeys: (realm: Uuid, users: readonly Uuid[]) => read(() => findUserSalts(realm, users)),
     /**
@@ -140,16 +144,15 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
       }),
     /** The erasure of a user; undefined if it was not erased. */
     erasure: ({ realm, user }: Person) =>
-      read(function* (): Work<Erasure | undefined> {
-        const row = yield* first<{ readonly at: Long }>(TEXTS.erasure, realm, user);
-        return row && { realm, user, at: Number(row.at) };
+      read(function* () {
+        const row = yield* first(TEXTS.erasure, realm, user);
+        return row && erasureFrom(row);
       }),
     /** The erasures after that of `after`, ordered by realm and user, that are not marked as reported. */
     unreportedErasures: (after: Person | undefined, limit: number) =>
-      read(function* (): Work<readonly Erasure[]> {
+      read(function* () {
         const position = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
-        const rows = yield* all<ErasureRow>(TEXTS.unreported, ...position, limit);
-        return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
+        return (yield* all(TEXTS.unreported, ...position, limit)).map(erasureFrom);
       }),
     /** Marks erasures as reported. */
     markErasuresReported: (erasures: readonly Erasure[], at: number) =>
@@ -170,26 +173,10 @@ export type LogStore = ReturnType<typeof openLogStore>;
 /** What a verification reads. */
 export type LogReader = Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;
 
-/** Reads the entries of logs. */
-function openEntryReading(read: Transactions['read'], sql: Texts) {
-  return {
-    /** The entries of a log after a sequence number, oldest first, at most `limit`. */
-    entries: (logId: Uuid, after: number, limit: number) =>
-      read(function* (): Work<readonly StoredEntry[]> {
-        if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.acts, after, limit)).map(entryFrom);
-        const rows = yield* all<EntryRow>(sql.entries, logId, after, limit);
-        return yield* entriesIn(logId, rows, sql.runEnd);
-      }),
-    /** The entries that concern a user, in the log of its realm or in the installation log. */
-    entriesOf: ({ realm, user }: Person, log: 'realm' | 'installation', after: number, limit: number) =>
-      read(function* (): Work<readonly StoredEntry[]> {
-        if (log === 'installation')
-          return (yield* all<ActRow>(TEXTS.actsOf, realm, user, after, limit)).map(entryFrom);
-        const rows = yield* all<EntryRow>(sql.userEntries, realm, user, after, limit);
-        const entries = inOrder(rows).map((row) => entryIn(realm, row));
-        return entries.filter(({ seq }) => seq > after).slice(0, limit);
-      }),
-  };
+function* entriesAfter(sql: Texts, logId: Uuid, after: number, limit: number): Work<readonly StoredEntry[]> {
+  if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.acts, after, limit)).map(entryFrom);
+  const rows = yield* all<EntryRow>(sql.entries, logId, after, limit);
+  return yield* entriesIn(logId, rows, sql.runEnd);
 }
 
 /**
@@ -207,6 +194,11 @@ function* missingEntries(
     if (!isStored) missing.push(auditEntry);
   }
   return { value: undefined, keep: missing.length > 0, auditEntries: missing };
+}
+
+function erasureFrom(row: Row): Erasure {
+  const { toldAt: _, ...erasure } = erasureTable.read(row);
+  return erasure;
 }
 
 function* headOf(logId: Uuid): Work<LogHead | undefined> {
@@ -259,9 +251,9 @@ function* trimLog(
 ): Work<WorkResult<number>> {
   if (!chain) return trimmedRows(0);
   if (!isAnchorValid(keys, logId, chain.anchor)) throw new Error('the start of a log was tampered with');
-  const rows = yield* oldestEntries(logId, chain, sql);
-  const firstRecent = rows.findIndex(({ at }) => at >= before);
-  const expired = (firstRecent < 0 ? rows : rows.slice(0, firstRecent)).slice(0, -1);
+  const oldest = yield* entriesAfter(sql, logId, chain.anchor.seq, LIMITS.cascadeRecordsMax + 1);
+  const firstRecent = oldest.findIndex(({ seq, at }) => seq > chain.end.seq || at >= before);
+  const expired = (firstRecent < 0 ? oldest : oldest.slice(0, firstRecent)).slice(0, -1);
   const end = endOf(keys, chain.anchor, expired);
   if (expired.length === 0) return trimmedRows(0);
   const anchor = sealAnchor(keys, logId, end);
@@ -284,16 +276,4 @@ function endOf(keys: LogKeys, anchor: ChainLink, entries: readonly StoredEntry[]
       throw new Error('an expired entry of a log was tampered with');
   }
   return chain;
-}
-
-/** The oldest tagged entries of a chain: those that may be deleted, and the one that stays. */
-function* oldestEntries(
-  logId: Uuid,
-  { anchor, end }: NonNullable<LogHead['chain']>,
-  sql: Texts,
-): Work<readonly StoredEntry[]> {
-  const range = [anchor.seq, end.seq, LIMITS.cascadeRecordsMax + 1];
-  if (logId === NIL_UUID) return (yield* all<ActRow>(TEXTS.oldActs, ...range)).map(entryFrom);
-  const rows = yield* all<EntryRow>(sql.oldEntries, logId, ...range);
-  return yield* entriesIn(logId, rows, sql.runEnd);
 }
