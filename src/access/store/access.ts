@@ -14,7 +14,7 @@ import type { StoredRow } from '../../sql/tables/table.ts';
 import type { Long, Row, Work } from '../../sql/transaction_work.ts';
 import { all, execute, executeAll, first } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
-import { type ChangeAccess, openChanges } from './access_version.ts';
+import { openChanges } from './access_version.ts';
 import { type Client, openClients, readClients } from './clients.ts';
 import { ALL_REVOKED, type RevokedToken, revokeToken } from './revoked_tokens.ts';
 import { DELETE_ALL_SESSIONS, openSignIns } from './sign_ins.ts';
@@ -83,9 +83,33 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
     /** The whole state in one snapshot, or undefined while its version is still `known`. */
     state: (known: number | undefined) => read(() => readAccessTable(known, macs)),
     ...openClients({ read, write }, change, macs),
-    ...openUses({ read: readAny, write }),
     ...openSignIns({ read: readAny, write }, macs),
-    ...openKeys({ read }, change, macs),
+    /** Every signing key, withdrawn ones included. */
+    signingKeys: () => read(() => keysOf(macs, SELECT_KEYS.all)),
+    signingKeysInUse: () => read(() => keysOf(macs, SELECT_KEYS.inUse)),
+    /**
+     * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
+     * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
+     */
+    insertSigningKey: (key: NewSigningKey, condition: SigningKeyCondition, auditEntry: AuditEntry) =>
+      change(
+        () => insertKey(key, condition, macs),
+        auditEntry,
+        (outcome) => outcome === 'added',
+      ),
+    /** When each client last requested or used a token, to the minute; clients that never did are absent. */
+    clientUsage: () =>
+      readAny(function* () {
+        const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
+        return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
+      }),
+    /** Records that these clients were active at `at`; never moves an instant back. The version of the state stays. */
+    recordClientUsage: (clientIds: readonly string[], at: number) =>
+      // In one order, so that two processes do not wait for each other.
+      write<void>([], function* () {
+        yield* executeAll([...clientIds].sort().map((id) => ({ text: SAVE_USE, values: [at, id] })));
+        return { value: undefined, keep: true, rows: clientIds.length };
+      }),
     /**
      * Withdraws a signing key, deletes its private key, adds its replacement and deletes all console sessions in one
      * commit; false if it is not in use.
@@ -160,42 +184,6 @@ export function openAuthStore({ read: readAny, write }: Transactions, macs: RowM
 }
 
 export type AuthStore = ReturnType<typeof openAuthStore>;
-
-function openKeys({ read }: Pick<Transactions, 'read'>, change: ChangeAccess, macs: RowMacs) {
-  return {
-    /** Every signing key, withdrawn ones included. */
-    signingKeys: () => read(() => keysOf(macs, SELECT_KEYS.all)),
-    signingKeysInUse: () => read(() => keysOf(macs, SELECT_KEYS.inUse)),
-    /**
-     * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
-     * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
-     */
-    insertSigningKey: (key: NewSigningKey, condition: SigningKeyCondition, auditEntry: AuditEntry) =>
-      change(
-        () => insertKey(key, condition, macs),
-        auditEntry,
-        (outcome) => outcome === 'added',
-      ),
-  };
-}
-
-function openUses({ read, write }: Pick<Transactions, 'read' | 'write'>) {
-  return {
-    /** When each client last requested or used a token, to the minute; clients that never did are absent. */
-    clientUsage: () =>
-      read(function* () {
-        const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
-        return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
-      }),
-    /** Records that these clients were active at `at`; never moves an instant back. The version of the state stays. */
-    recordClientUsage: (clientIds: readonly string[], at: number) =>
-      // In one order, so that two processes do not wait for each other.
-      write<void>([], function* () {
-        yield* executeAll([...clientIds].sort().map((id) => ({ text: SAVE_USE, values: [at, id] })));
-        return { value: undefined, keep: true, rows: clientIds.length };
-      }),
-  };
-}
 
 function* instance(): Work<StoredRow<typeof instanceTable> | undefined> {
   const row = yield* first(instanceTable.select);
