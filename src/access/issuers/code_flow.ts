@@ -46,7 +46,7 @@ export async function exchangeCode(
       ? [{ Authorization: basicCredentials(clientId, clientSecret) }, form]
       : [{}, { ...form, client_id: clientId, client_secret: clientSecret }];
   const answer = await postForm(tokenEndpoint, members, { headers, ...request });
-  if (answer.kind !== 'answered') return 'token_endpoint_failed';
+  if (!answer) return 'token_endpoint_failed';
   const { status, document = {} } = answer;
   // RFC 6749, 5.2 says 400; Auth0 answers 403.
   if ([400, 403].includes(status) && document.error === 'invalid_grant') return 'code_refused';

@@ -1,5 +1,4 @@
 import { LIMITS } from '../../model/limits.ts';
-import type { JsonObject } from '../../model/text/json_object.ts';
 import type { OutboundRequest } from './exchange.ts';
 import { type FetchOptions, type GuardedFetchOptions, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
@@ -32,21 +31,16 @@ export function openGuardedPost(options: GuardedFetchOptions = {}) {
   };
 }
 
-/** The result of a form: the status of the response and the JSON object in it, if any; or no response. */
-type FormResult =
-  | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
-  | { readonly kind: 'unreachable' };
-
 export type GuardedForm = ReturnType<typeof openGuardedForm>;
 
-/** Posts a form and reads the response. Ends within `msMax`, and never rejects. */
+/** Posts a form. Returns the status of the response and the JSON object in it, if any; undefined without a response. Ends within `msMax`, and never rejects. */
 export function openGuardedForm(options: GuardedFetchOptions = {}) {
   const exchange = openGuardedExchange(options);
   return async (
     url: string,
     form: Readonly<Record<string, string>>,
     { headers, namedBy, msMax = LIMITS.outboundMsMax }: Pick<FetchOptions, 'headers' | 'namedBy' | 'msMax'>,
-  ): Promise<FormResult> => {
+  ) => {
     const exchanged = await exchange(url, {
       msMax,
       namedBy,
@@ -62,7 +56,7 @@ export function openGuardedForm(options: GuardedFetchOptions = {}) {
         isStatusEnough: false,
       },
     });
-    if (exchanged.kind !== 'answered') return { kind: 'unreachable' };
-    return { kind: 'answered', status: exchanged.status, document: jsonIn(exchanged) };
+    if (exchanged.kind !== 'answered') return undefined;
+    return { status: exchanged.status, document: jsonIn(exchanged) };
   };
 }
