@@ -49,8 +49,7 @@ export async function openDatabase(
   replacesLost = false,
   onMigrated?: Program['onMigrated'],
 ): Promise<OpenDatabase> {
-  const source = masterKeySource(settings);
-  assertKeyConfigured(source);
+  assertKeyConfigured(masterKeySource(settings));
   const path = fileOf(settings.database);
   // Only read: to open the file for writing may migrate it, and moves its log into it.
   if (path !== undefined && fileSize(path) > 0)
@@ -58,10 +57,14 @@ export async function openDatabase(
       // A first start that was killed, or still runs, leaves a file without tables.
       if (await isFileUsed(path)) await assertKeysOf(settings, path, clock);
     });
-  const engine = await openEngineFor(settings, clock, replacesLost, onMigrated);
+  return startDatabase(await openEngineFor(settings, clock, replacesLost, onMigrated), settings, clock);
+}
+
+/** Checks the master key of an opened engine, and starts its log. Concurrent processes agree on what is created. */
+async function startDatabase(engine: Engine, settings: Settings, clock: Clock): Promise<OpenDatabase> {
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
-    const { keys, createdPath } = obtainMasterKeys(source, hasKeyCheck, clock);
+    const { keys, createdPath } = obtainMasterKeys(masterKeySource(settings), hasKeyCheck, clock);
     const keyring = openKeyring(keys, clock);
     await assertKeyringMatches(keyring, engine.access, engine.sealed, clock);
     const logKeys = await startAuditLog(engine, keyring, clock);
@@ -130,17 +133,7 @@ function fileOfEarlierDatabase(settings: Settings): string | undefined {
 
 /** Opens a database that the parent process has opened before. */
 export async function reopenDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
-  const engine = await reopenEngine(settings.database);
-  try {
-    const { keys } = obtainMasterKeys(masterKeySource(settings), true, clock);
-    const keyring = openKeyring(keys, clock);
-    keyring.activateNewest((await engine.access.keyChecks()).map(({ keyId }) => keyId));
-    const logKeys = await startAuditLog(engine, keyring, clock);
-    return { engine, keyring, logKeys, createdKeyFile: undefined };
-  } catch (error) {
-    await closeQuietly(engine);
-    throw toRefusal(error, addressName(settings.database));
-  }
+  return startDatabase(await reopenEngine(settings.database), settings, clock);
 }
 
 /** A keyring of the configured master keys, which must exist. */
