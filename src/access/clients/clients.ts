@@ -13,6 +13,7 @@ import { areGrantable, IMPLICIT_SCOPES, intersectRealms, type Principal } from '
 import { text } from '../../model/text/text.ts';
 import type { AuthStore } from '../store/access.ts';
 import type { Client, ClientRights } from '../store/clients.ts';
+import { loggedRights } from '../tokens/claim_rights.ts';
 
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'ars_';
@@ -145,12 +146,11 @@ const NOT_IMPLICIT = describeImplicit({});
 
 /** State in the audit log: the rights, and never a secret. */
 function auditState(client: Client) {
-  const { name, scopes, realms, endUserAddress, disabledAt } = client;
+  const { name, endUserAddress, disabledAt } = client;
   const implicit = describeImplicit(client);
   return {
     name,
-    scope: [...scopes].join(' '),
-    realms: realms === '*' ? realms : [...realms],
+    ...loggedRights(client),
     ...(Bun.deepEquals(implicit, NOT_IMPLICIT) ? {} : implicit),
     end_user_address: endUserAddress,
     is_disabled: disabledAt !== undefined,

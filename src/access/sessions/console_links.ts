@@ -5,7 +5,7 @@ import { type AuditContext, createAuditEntry } from '../../model/log/audit_entry
 import { displayedText } from '../../model/text/folding.ts';
 import { brokenRightsRule } from '../clients/clients.ts';
 import type { AuthStore } from '../store/access.ts';
-import type { Rights } from '../tokens/claim_rights.ts';
+import { loggedRights, type Rights } from '../tokens/claim_rights.ts';
 
 /** 128 bits. */
 const CODE_BYTES = 16;
@@ -43,11 +43,7 @@ export async function createConsoleLink(
   }
   const code = Buffer.from(auditContext.randomBytes(CODE_BYTES)).toString('base64url');
   const expiresAt = auditContext.now() + LIMITS.consoleLinkMsMax;
-  const detail = {
-    scope: [...scopes].join(' '),
-    realms: realms === '*' ? realms : [...realms],
-    expires_at: new Date(expiresAt).toISOString(),
-  };
+  const detail = { ...loggedRights(rights), expires_at: new Date(expiresAt).toISOString() };
   const auditEntry = createAuditEntry('console-link.created', { object: label, detail }, auditContext);
   await store.insertConsoleLink(digestLinkCode(code), { label, scopes, realms, expiresAt }, auditEntry);
   return { code, expiresAt };

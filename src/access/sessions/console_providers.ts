@@ -15,13 +15,7 @@ import { type ClaimRight, combineRights, metRights, type Rights } from '../token
 import { externalActor } from '../tokens/external_tokens.ts';
 
 /** The parameters with which the console sends a browser to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
-export interface AuthorizationRequest {
-  readonly authorizationEndpoint: string;
-  readonly clientId: string;
-  readonly issuer: string;
-  readonly scope: string;
-  readonly redirectUri: string;
-}
+export type AuthorizationRequest = NonNullable<Awaited<ReturnType<ConsoleProvider['authorizationRequest']>>>;
 
 /** What the browser brings back from the provider (OpenID Connect Core 1.0, 3.1.2.5). */
 export interface AuthorizationResponse {
@@ -31,18 +25,6 @@ export interface AuthorizationResponse {
   /** The parameter `iss` (RFC 9207), if present. */
   readonly iss: string | undefined;
 }
-
-/** A person authenticated by a provider, with the rights that claims map to. */
-interface SignedInPerson extends Rights {
-  readonly actor: string;
-  readonly label: string;
-  readonly subject: string;
-  /** Keyed digests of the rules that the claims met: a rule may name a personal value. */
-  readonly rules: readonly string[];
-}
-
-/** `refused`: the response is invalid. `unavailable`: the provider fails. */
-type SignInResult = SignedInPerson | 'refused' | 'unavailable';
 
 interface ProviderDeps {
   readonly fetchDocument: GuardedFetch;
@@ -97,7 +79,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     return undefined;
   }
 
-  async function signIn(response: AuthorizationResponse): Promise<SignInResult> {
+  async function signIn(response: AuthorizationResponse) {
     const { iss, nonce } = response;
     const leftMs = openSignInDeadline(deps.clock);
     const read = await readMetadata();
@@ -115,8 +97,8 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     return identify(tokens.idToken, nonce, leftMs());
   }
 
-  /** The person that an ID token is about. */
-  async function identify(idToken: string, nonce: string, msMax: number): Promise<SignInResult> {
+  /** The person that an ID token is about, with the rights that its claims map to. */
+  async function identify(idToken: string, nonce: string, msMax: number) {
     const times = { now: deps.clock.now(), msMax };
     const claims = await verifyIdToken(known, { clientId: client.clientId, idToken, nonce }, times);
     note(claims === 'id_token_refused' ? claims : 'answered');
@@ -128,6 +110,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
       actor: externalActor(issuer, subject, deps.keyring),
       label: labelOf(claims, client) ?? subject,
       subject,
+      // A rule may name a personal value.
       rules: met.map(digestOf),
       ...combineRights(met),
     };
@@ -140,7 +123,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
 
   return {
     name: issuer.name,
-    async authorizationRequest(): Promise<AuthorizationRequest | undefined> {
+    async authorizationRequest() {
       const read = await readMetadata();
       if (!read) return undefined;
       const { authorizationEndpoint } = read;
@@ -148,8 +131,11 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
       const { redirectUri } = deps;
       return { authorizationEndpoint, clientId, issuer: issuer.issuer, scope, redirectUri };
     },
-    /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
-    async completeSignIn(response: AuthorizationResponse): Promise<SignInResult> {
+    /**
+     * Exchanges the code and verifies the ID token. `refused`: the response is invalid. `unavailable`: the provider fails. Rejects only
+     * with Fault `overloaded`.
+     */
+    async completeSignIn(response: AuthorizationResponse) {
       // Anybody can send codes, and each occupies a connection until the provider answers.
       const release = slots.take(undefined);
       try {

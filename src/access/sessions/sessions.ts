@@ -1,35 +1,22 @@
 import type { Clock } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type AuditContext, type AuditEntry, createAuditEntry } from '../../model/log/audit_entry.ts';
-import { intersectRealms, intersectScopes, type Realms, type Scopes } from '../../model/principal.ts';
+import { intersectRealms, intersectScopes, type Realms } from '../../model/principal.ts';
 import type { AuthStore } from '../store/access.ts';
 import type { StoredSession } from '../store/sign_ins.ts';
+import { loggedRights } from '../tokens/claim_rights.ts';
 import type { RequestOrigin } from '../tokens/introspection.ts';
 import type { IssuedToken, Tokens } from '../tokens/token.ts';
 import { digestLinkCode, LINK_CODE } from './console_links.ts';
-import type { AuthorizationRequest, AuthorizationResponse, ConsoleProvider } from './console_providers.ts';
+import type { AuthorizationResponse, ConsoleProvider } from './console_providers.ts';
 
 /** The prefix of actors who signed in by a console link; no client or issuer has this name. */
 export const CONSOLE_LINK_ISSUER = 'console';
 const LINK_ACTOR_PREFIX = `${CONSOLE_LINK_ISSUER}:`;
 
-/** A session of the console, its token and the rights of both. */
-export interface SessionGrant {
-  readonly token: string;
-  /** Seconds until the token expires. */
-  readonly expiresIn: number;
-  /** Seconds until the session ends, however often it is renewed. */
-  readonly sessionExpiresIn: number;
-  readonly scopes: Scopes;
-  readonly realms: Realms;
-  /** The actor in audit entries. */
-  readonly actor: string;
-}
+export type SessionGrant = NonNullable<Awaited<ReturnType<ConsoleSessions['renew']>>>;
 
-export interface ConsoleSession extends SessionGrant {
-  /** The name shown in the console. */
-  readonly label: string;
-}
+export type ConsoleSession = NonNullable<Awaited<ReturnType<ConsoleSessions['signInByLink']>>>;
 
 interface SessionDeps {
   readonly tokens: Pick<Tokens, 'mint'>;
@@ -53,7 +40,8 @@ export function openConsoleSessions(deps: SessionDeps) {
     return { ...rights, sessionId: clock.mintId(), begunAt: now, renewedAt: now, endsAt: now + msMax };
   }
 
-  async function grantToken(session: StoredSession): Promise<SessionGrant> {
+  /** The token of a session and the rights of both, with the seconds until each ends, however often the session is renewed. */
+  async function grantToken(session: StoredSession) {
     const { sessionId, actor, scopes, realms, endsAt } = session;
     const sessionExpiresIn = Math.floor((endsAt - clock.now()) / 1_000);
     const lifetimeSeconds = Math.min(LIMITS.consoleTokenSeconds, sessionExpiresIn);
@@ -65,7 +53,7 @@ export function openConsoleSessions(deps: SessionDeps) {
   return {
     providers: [...providers.keys()],
     /** The authorization request for a provider; undefined if there is none of that name. */
-    async authorizationRequest(name: string): Promise<AuthorizationRequest | 'unavailable' | undefined> {
+    async authorizationRequest(name: string) {
       const provider = providers.get(name);
       return provider && ((await provider.authorizationRequest()) ?? 'unavailable');
     },
@@ -73,16 +61,12 @@ export function openConsoleSessions(deps: SessionDeps) {
      * Starts a session from a provider's response; `rightless`: the claims map to no right. Rejects with Fault
      * `overloaded`.
      */
-    async signInByProvider(
-      name: string,
-      response: AuthorizationResponse,
-      from: RequestOrigin,
-    ): Promise<ConsoleSession | 'refused' | 'unavailable' | 'rightless'> {
+    async signInByProvider(name: string, response: AuthorizationResponse, from: RequestOrigin) {
       const person = await (providers.get(name)?.completeSignIn(response) ?? 'refused');
       if (typeof person === 'string') return person;
       const { label, subject, ...rights } = person;
       // A person whose claims map to no right has no realm.
-      if (hasNoRealms(rights.realms)) return 'rightless';
+      if (hasNoRealms(rights.realms)) return 'rightless' as const;
       const session = begin(rights);
       const auditEntry = sessionBegunEntry(session, from, clock);
       const detail = { ...auditEntry.detail, person: sealPerson({ name: label, subject }) };
@@ -90,7 +74,7 @@ export function openConsoleSessions(deps: SessionDeps) {
       return { ...(await grantToken(session)), label };
     },
     /** Starts a session with the one-time code of a link; undefined if the code is unknown, used or expired. */
-    async signInByLink(code: string, from: RequestOrigin): Promise<ConsoleSession | undefined> {
+    async signInByLink(code: string, from: RequestOrigin) {
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestLinkCode(code);
       // A guessed code costs one read and no write.
@@ -105,7 +89,7 @@ export function openConsoleSessions(deps: SessionDeps) {
       return session && { ...(await grantToken(session)), label };
     },
     /** A new token of a session, with the rights of now; undefined if the session has ended, or has no rights any more. */
-    async renew(sessionId: string): Promise<SessionGrant | undefined> {
+    async renew(sessionId: string) {
       const now = clock.now();
       const session = await store.renewConsoleSession(sessionId, now, (stored) =>
         renewedSession(stored, providers, now),
@@ -157,15 +141,11 @@ function hasNoRealms(realms: Realms): boolean {
 }
 
 function sessionBegunEntry(
-  { sessionId, actor, scopes, realms, endsAt }: StoredSession,
+  { sessionId, actor, endsAt, ...rights }: StoredSession,
   from: RequestOrigin,
   { now }: Pick<Clock, 'now'>,
 ): AuditEntry {
-  const detail = {
-    scope: [...scopes].join(' '),
-    realms: realms === '*' ? realms : [...realms],
-    expires_at: new Date(endsAt).toISOString(),
-  };
+  const detail = { ...loggedRights(rights), expires_at: new Date(endsAt).toISOString() };
   return createAuditEntry(
     'session.begun',
     { object: sessionId, detail },

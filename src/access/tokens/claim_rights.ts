@@ -18,6 +18,11 @@ export interface Rights {
   readonly realms: Realms;
 }
 
+/** Rights as the audit log has them. */
+export function loggedRights({ scopes, realms }: Rights) {
+  return { scope: [...scopes].join(' '), realms: realms === '*' ? realms : [...realms] };
+}
+
 /** Claims that are space-separated lists (RFC 8693, 4.2). */
 const WORDS: ReadonlySet<string> = new Set(['scope', 'scp']);
 const NOWHERE: Realms = new Set();

@@ -2,6 +2,7 @@ import type { Clock } from '../../model/id.ts';
 import { type AuditEntry, createAuditEntry } from '../../model/log/audit_entry.ts';
 import { type Principal, parseScopes, type Scopes } from '../../model/principal.ts';
 import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
+import { loggedRights } from './claim_rights.ts';
 import type { RequestOrigin } from './introspection.ts';
 import type { Tokens } from './token.ts';
 
@@ -32,8 +33,7 @@ export function openTokenGrants(
     const minted = await tokens.mint(client, scopes);
     const { clientId, realms, implicit } = client;
     const detail = {
-      scope: [...scopes].join(' '),
-      realms: realms === '*' ? realms : [...realms],
+      ...loggedRights({ scopes, realms }),
       ...(implicit ? { grant: 'implicit' } : {}),
       jti: minted.jti,
       expires_at: new Date(minted.expires * 1_000).toISOString(),

@@ -87,6 +87,20 @@ export function jsonContent(schema: z.ZodType, example: unknown) {
   return { [JSON_TYPE]: { schema, example } };
 }
 
+/** Headers of answers: not stored, or revalidated before they are used. */
+export const NOT_STORED = { 'Cache-Control': HEADERS.noStore };
+export const REVALIDATED = { 'Cache-Control': HEADERS.cacheControl };
+
+/** A success with JSON content. */
+export function jsonAnswer(
+  description: string,
+  headers: Readonly<Record<string, z.ZodType>>,
+  schema: z.ZodType,
+  example: unknown,
+) {
+  return { status: 200 as const, description, headers, content: jsonContent(schema, example) };
+}
+
 /** Error responses by status. Operations with the same set of codes share a component. */
 export type Faults = (...codes: readonly FaultCode[]) => ZodOpenApiResponsesObject;
 

@@ -7,7 +7,7 @@ import { realm, user } from '../../model/resources.ts';
 import type { WriteRequest } from '../../records/write_request.ts';
 import { exampleIdOf, requestExample } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { EXTENSION, jsonAnswer, REVALIDATED } from '../openapi/responses.ts';
 import { parseDocument } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { openIncludedPresenter } from '../pipeline/included_presenter.ts';
@@ -164,17 +164,12 @@ function documentBatch(context: DocumentContext): Documentation {
         ],
       },
     },
-    success: {
-      status: 200,
-      description: 'A response for each request, in their order.',
-      headers: { 'Cache-Control': HEADERS.cacheControl },
-      content: jsonContent(responsesSchema(), {
-        responses: [
-          { status: 201, location, etag, body: record },
-          { status: 200, etag, body: record },
-        ],
-      }),
-    },
+    success: jsonAnswer('A response for each request, in their order.', REVALIDATED, responsesSchema(), {
+      responses: [
+        { status: 201, location, etag, body: record },
+        { status: 200, etag, body: record },
+      ],
+    }),
     faults: ['precondition_failed', 'conflict'],
   };
 }

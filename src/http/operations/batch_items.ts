@@ -24,12 +24,6 @@ type BatchMethod = (typeof BATCH_METHODS)[number];
 /** The target of a path: a record, or the collection that a POST adds one to. */
 type Target = NonNullable<ReturnType<typeof targetOf>>;
 
-/** The valid requests of a batch, and the errors of the others. */
-interface BatchItems {
-  readonly items: readonly BatchItem[];
-  readonly errors: readonly FieldError[];
-}
-
 /** The resources that a batch writes: those below a realm. */
 export const BATCH_RESOURCES: readonly Resource[] = RESOURCES.filter(({ parent }) => parent !== undefined);
 
@@ -44,8 +38,8 @@ const match = openRouter(
   ),
 );
 
-/** Reads `requests` of the body of a batch for a realm. */
-export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
+/** Reads `requests` of the body of a batch for a realm: the valid ones, and the errors of the others. */
+export function readBatchItems(requests: unknown, realm: Uuid) {
   const most = LIMITS.recordsPerRequestMax;
   if (!Array.isArray(requests))
     return refusedBatch(requests === undefined ? 'is missing' : 'must be an array');
@@ -58,7 +52,7 @@ export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
   return { items, errors: read.flatMap((each) => ('item' in each ? [] : each)) };
 }
 
-function refusedBatch(rule: string): BatchItems {
+function refusedBatch(rule: string): { items: readonly BatchItem[]; errors: readonly FieldError[] } {
   return { items: [], errors: [{ field: 'requests', rule }] };
 }
 

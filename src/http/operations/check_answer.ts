@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Uuid } from '../../model/id.ts';
 import type { Resource } from '../../model/resource.ts';
 import { user } from '../../model/resources.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { jsonAnswer, NOT_STORED } from '../openapi/responses.ts';
 import { idSchema } from '../openapi/schemas.ts';
 import { documentReply } from '../server/reply.ts';
 import { type ProjectedMembers, projectionSchema, projector } from './projection.ts';
@@ -31,11 +31,7 @@ export function checkAnswer<V extends Verified>(type: string, link: Resource, ow
   return {
     unverified: documentReply({ data: { type, verified: false } }, 'no-store'),
     verified: (found: V) => documentReply(bodyOf(found), 'no-store'),
-    success: (description: string, example: V) => ({
-      status: 200 as const,
-      description,
-      headers: { 'Cache-Control': HEADERS.noStore },
-      content: jsonContent(projectionSchema(members).meta({ id: type }), bodyOf(example)),
-    }),
+    success: (description: string, example: V) =>
+      jsonAnswer(description, NOT_STORED, projectionSchema(members).meta({ id: type }), bodyOf(example)),
   };
 }

@@ -4,7 +4,7 @@ import type { ConsoleSession, SessionGrant } from '../../access/sessions/session
 import type { Authentication } from '../../app/authentication.ts';
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
-import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { EXTENSION, jsonAnswer, NOT_STORED } from '../openapi/responses.ts';
 import { dataBody, link } from '../openapi/schemas.ts';
 import { BAD_TOKEN, bearerToken } from '../pipeline/bearer.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -149,17 +149,12 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
       ...DOCUMENTED,
       summary: 'List the ways to sign in to the console.',
       isFixed: true,
-      success: {
-        status: 200,
-        description: 'The sign-in methods.',
-        headers: { 'Cache-Control': HEADERS.noStore },
-        content: jsonContent(inData(METHODS).meta({ id: 'ConsoleWays' }), {
-          data: {
-            link: 'authrealm console link --scope support --base-url https://idp.example',
-            providers: [{ name: 'staff' }],
-          },
-        }),
-      },
+      success: jsonAnswer('The sign-in methods.', NOT_STORED, inData(METHODS).meta({ id: 'ConsoleWays' }), {
+        data: {
+          link: 'authrealm console link --scope support --base-url https://idp.example',
+          providers: [{ name: 'staff' }],
+        },
+      }),
     }),
   },
   {
@@ -286,11 +281,7 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
     document: ({ baseUrl }) => ({
       ...documentedAt(baseUrl),
       summary: 'Sign out of the console. The token is rejected within a second.',
-      success: {
-        status: 204,
-        description: 'The session has ended.',
-        headers: { 'Cache-Control': HEADERS.noStore },
-      },
+      success: { status: 204, description: 'The session has ended.', headers: NOT_STORED },
     }),
   },
 ];

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
-import type { OAuthError } from '../../access/clients/client_credentials.ts';
+import { type OAuthError, oauthError } from '../../access/clients/client_credentials.ts';
 import type { GrantToken } from '../../access/tokens/token_grant.ts';
 import type { Authentication } from '../../app/authentication.ts';
 import { Fault, GRANT_FAULTS, type GrantFaultCode } from '../../model/fault.ts';
 import type { Principal } from '../../model/principal.ts';
-import { fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { fixedHeader, jsonAnswer, NOT_STORED } from '../openapi/responses.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { OperationDeps } from '../pipeline/pipeline.ts';
@@ -42,18 +42,13 @@ export function secretReply(body: object): Reply {
 
 /** Their headers in the OpenAPI document. */
 export const SECRET_HEADERS = {
-  'Cache-Control': HEADERS.noStore,
+  ...NOT_STORED,
   Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache'),
 };
 
 /** Such a response in the OpenAPI document. */
 export function secretAnswer(description: string, schema: z.ZodType, example: unknown) {
-  return {
-    status: 200 as const,
-    description,
-    headers: SECRET_HEADERS,
-    content: jsonContent(schema, example),
-  };
+  return jsonAnswer(description, SECRET_HEADERS, schema, example);
 }
 
 /**
@@ -101,9 +96,7 @@ async function readForm<P extends string>(
   }
 }
 
-function refuse(description: string): OAuthError {
-  return { kind: 'refused', code: 'invalid_request', description };
-}
+const refuse = (description: string) => oauthError('invalid_request', description);
 
 function read(request: Request, body: string, names: readonly string[]): Form<string> | OAuthError {
   const query = new URLSearchParams(/\?(.*)$/.exec(request.url)?.[1]);

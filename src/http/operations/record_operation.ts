@@ -3,7 +3,7 @@ import { LIMITS } from '../../model/limits.ts';
 import type { Resource } from '../../model/resource.ts';
 import { includableBelow } from '../../model/resources.ts';
 import { includeParameter, pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { jsonAnswer, jsonContent, REVALIDATED } from '../openapi/responses.ts';
 import { parameterNames } from '../pipeline/links.ts';
 import type { Documentation, DocumentContext, FurtherNeed, Operation } from '../pipeline/operation.ts';
 
@@ -44,19 +44,14 @@ export function recordOperation<Deps>(
 /** A response with one record. */
 export function recordAnswer(resource: Resource, { examples, etag, schemas }: DocumentContext) {
   return {
-    headers: { ETag: etag, 'Cache-Control': HEADERS.cacheControl },
+    headers: { ETag: etag, ...REVALIDATED },
     content: jsonContent(schemas.record(resource), examples.record(resource)),
   };
 }
 
 /** A response with a page of records. */
 export function pageAnswer(schema: z.ZodType, example: unknown) {
-  return {
-    status: 200 as const,
-    description: 'The records. An empty page is a success.',
-    headers: { 'Cache-Control': HEADERS.cacheControl },
-    content: jsonContent(schema, example),
-  };
+  return jsonAnswer('The records. An empty page is a success.', REVALIDATED, schema, example);
 }
 
 /** The parameters of a page that may include records. */

@@ -7,7 +7,7 @@ import { foldedKey } from '../../model/text/folded_key.ts';
 import type { SignInName } from '../../sign_in/credentials.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { jsonAnswer, NOT_STORED } from '../openapi/responses.ts';
 import { link, timestampSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import { collectionLinks, itemPattern, parameterNames } from '../pipeline/links.ts';
@@ -77,18 +77,15 @@ export const SIGN_IN_THROTTLE_OPERATIONS: readonly Operation<SignInDeps>[] = [
     document: ({ baseUrl }) => ({
       ...shared,
       summary: 'Get whether attempts to sign in to a password link are throttled.',
-      success: {
-        status: 200,
-        description: 'Until when.',
-        headers: { 'Cache-Control': HEADERS.noStore },
-        content: jsonContent(
-          projectionSchema(THROTTLE).meta({ id: TYPE }),
-          bodyOf({
-            until: EXAMPLE_AT,
-            self: selfOf(baseUrl)(ancestry(passwordProfileInfo).map(exampleIdOf) as never),
-          }),
-        ),
-      },
+      success: jsonAnswer(
+        'Until when.',
+        NOT_STORED,
+        projectionSchema(THROTTLE).meta({ id: TYPE }),
+        bodyOf({
+          until: EXAMPLE_AT,
+          self: selfOf(baseUrl)(ancestry(passwordProfileInfo).map(exampleIdOf) as never),
+        }),
+      ),
     }),
   },
   {
