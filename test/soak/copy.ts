@@ -86,18 +86,21 @@ async function copyWithKill(what: string, from: string, to: string): Promise<Cop
   return complete;
 }
 
+/** Selects the copied columns of a table, with the IDs of realms for their numbers: a copy assigns new numbers. */
+function rowsOf(schema: string, { name, copied }: (typeof COPIED_TABLES)[number]): string {
+  const columns = [...copied].map(([column, kind]) =>
+    kind === 'realm' ? `(select realm_id from ${schema}.realm_clock where number = t.${column})` : column,
+  );
+  return `select ${columns.join()} from ${schema}.${name} as t`;
+}
+
 /** Number of rows that only one of the files has. */
 function differences(): number {
   const db = new Database(after, { readwrite: true });
   db.run('attach ? as other', [before]);
   let count = 0;
   for (const table of COPIED_TABLES) {
-    const { name, copied } = table;
-    const columns = [...copied.keys()];
-    const [ours, theirs] = [
-      `select ${columns.join()} from main.${name}`,
-      `select ${columns.join()} from other.${name}`,
-    ];
+    const [ours, theirs] = [rowsOf('main', table), rowsOf('other', table)];
     for (const [one, two] of [
       [ours, theirs],
       [theirs, ours],
