@@ -215,10 +215,6 @@ export const LIMITS = Object.freeze({
   importCommitBytesMax: 16_777_216,
   /** Rows inserted by one request: records of an import, or entries of the log. On PostgreSQL, at most twice as many rows are unanswered. */
   insertsPerBatchMax: 1_000,
-  /** Import lines set aside until their parent arrives. */
-  importDeferredLinesMax: 100_000,
-  /** Bytes of such lines. */
-  importDeferredBytesMax: 67_108_864,
   /** File of an import over HTTP. A longer one is answered 413; what was committed before stays. */
   uploadBytesMax: 1_073_741_824,
   /** Time without a byte of such a file; then 408. */

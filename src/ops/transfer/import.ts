@@ -1,10 +1,15 @@
 import { Fault } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { Load, Loader, LoadOutcome } from '../../model/store.ts';
-import { openDeferredLines, type RejectedLine } from './deferred_lines.ts';
 import { type LineParser, type ParsedLine, violatedRules } from './import_line.ts';
 import type { SourceLine } from './line_reader.ts';
 import { retryWhileUnavailable } from './retry.ts';
+
+/** A line that the import did not write, and why. */
+export interface RejectedLine {
+  readonly line: number;
+  readonly reason: string;
+}
 
 /** How many lines had which outcome so far. */
 export interface ImportCounts {
@@ -45,10 +50,7 @@ export interface ImportResult {
 
 type Run = ReturnType<typeof begin>;
 
-/**
- * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile does not exist yet is deferred and
- * tried again at the end.
- */
+/** Imports lines in order, `importCommitLines` to a commit. */
 export async function importLines(
   source: AsyncIterable<readonly SourceLine[]>,
   plan: ImportOptions,
@@ -61,8 +63,6 @@ export async function importLines(
       run.nextLine = Math.max(run.nextLine, (lines.at(-1)?.number ?? 0) + 1);
       if (isOver(run)) break;
     }
-    if (!isOver(run)) await flush(run);
-    if (!isOver(run)) await importEach(run, run.deferred.lastTry());
     if (!isOver(run)) await flush(run);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
@@ -79,7 +79,6 @@ function begin(plan: ImportOptions) {
     counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
     ignored: new Map<string, number>(),
     mapped: new Map<string, number>(),
-    deferred: openDeferredLines(),
     batch: emptyBatch(),
     nextLine: plan.fromLine,
     /** The first line that is not done. */
@@ -107,7 +106,6 @@ function markUndone(run: Run, line: number): void {
 function markRestUndone(run: Run): void {
   for (const { number } of run.batch.sources) markUndone(run, number);
   for (const { line } of run.batch.rejected) markUndone(run, line);
-  for (const line of run.deferred.numbers()) markUndone(run, line);
   run.resumeLine ??= run.nextLine;
 }
 
@@ -124,15 +122,11 @@ async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void>
 function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
   const parsed = parseLine(run, line);
   if ('reason' in parsed) return reject(run, parsed);
-  // A deferred line was counted when it was read from the file.
-  if (line.number >= run.nextLine) {
-    countNames(run.ignored, parsed.unknown);
-    countNames(run.mapped, parsed.mapped);
-  }
+  countNames(run.ignored, parsed.unknown);
+  countNames(run.mapped, parsed.mapped);
   const { batch } = run;
-  const { load } = parsed;
   batch.sources.push(line);
-  batch.loads.push(run.deferred.isSuperseded(load.write, line.number) ? insertOnly(load) : load);
+  batch.loads.push(parsed.load);
   batch.bytes += line.bytes?.length ?? 0;
   return isFull(run) ? flush(run) : undefined;
 }
@@ -157,17 +151,6 @@ function parseLine({ plan }: Run, { number, bytes, problem }: SourceLine): Parse
   }
 }
 
-/** A load that never replaces a stored record: a later line of the file has written it. */
-function insertOnly(load: Load): Load {
-  return {
-    ...load,
-    compare(stored) {
-      const compared = load.compare(stored);
-      return compared.comparison === 'replace' ? { ...compared, comparison: 'same' } : compared;
-    },
-  };
-}
-
 function reject(run: Run, rejected: RejectedLine): Promise<void> | undefined {
   run.batch.rejected.push(rejected);
   return run.plan.stopAtFirst || isFull(run) ? flush(run) : undefined;
@@ -186,57 +169,41 @@ async function flush(run: Run): Promise<void> {
   const outcomes = loads.length === 0 ? [] : await retryWhileUnavailable(plan.signal, load);
   run.batch = emptyBatch();
   for (const [at, outcome] of outcomes.entries()) {
-    const rejection = recordOutcome(run, sources[at] as SourceLine, loads[at] as Load, outcome);
-    if (rejection) rejected.push(rejection);
+    const reason = recordOutcome(run, loads[at] as Load, outcome);
+    if (reason) rejected.push({ line: (sources[at] as SourceLine).number, reason });
   }
   reportRejected(run, rejected);
   await plan.onProgress(run.counts);
 }
 
-/** Counts an outcome, or defers the line. Returns the rejection, if there is one. */
-function recordOutcome(
-  run: Run,
-  source: SourceLine,
-  { write }: Load,
-  outcome: LoadOutcome,
-): RejectedLine | undefined {
-  const { number: line } = source;
+/** Counts an outcome. Returns why the line was rejected, if it was. */
+function recordOutcome({ counts }: Run, { write }: Load, outcome: LoadOutcome): string | undefined {
   switch (outcome.kind) {
     case 'written':
-      run.counts.imported += 1;
-      break;
+      counts.imported += 1;
+      return undefined;
     case 'same':
-      run.counts.unchanged += 1;
-      break;
+      counts.unchanged += 1;
+      return undefined;
     case 'replaced':
-      run.counts.replaced += 1;
-      break;
+      counts.replaced += 1;
+      return undefined;
     case 'not_found':
-      return run.deferred.defer(source, write, `its ${write.resource.parent?.name} does not exist`);
-    case 'foreign_key': {
-      const reason = `${outcome.member} names a record that the realm does not have`;
-      return run.deferred.defer(source, write, reason);
-    }
-    case 'unique': {
-      const names = outcome.members.join(' and ');
-      return { line, reason: `another record of the realm has the same ${names}` };
-    }
+      return `its ${write.resource.parent?.name} does not exist`;
+    case 'foreign_key':
+      return `${outcome.member} names a record that the realm does not have`;
+    case 'unique':
+      return `another record of the realm has the same ${outcome.members.join(' and ')}`;
     case 'differs': {
       const { members } = outcome;
       const reason = `differs from the stored record in ${members.join(', ')}`;
-      return { line, reason: [reason, ...violatedRules(write.resource, write.record, members)].join('; ') };
+      return [reason, ...violatedRules(write.resource, write.record, members)].join('; ');
     }
-    case 'guard': {
-      const { member } = outcome.guard;
-      return { line, reason: `${member} must be an e-mail address: its password-profile requires it` };
-    }
+    case 'guard':
+      return `${outcome.guard.member} must be an e-mail address: its password-profile requires it`;
     case 'revision_mismatch':
       throw new Error(`a load has no outcome ${outcome.kind}`);
-    default:
-      outcome satisfies never;
   }
-  run.deferred.markDone(write, line);
-  return undefined;
 }
 
 /** Reports rejected lines in their order; only the first one where that one ends the import. */

@@ -208,7 +208,7 @@ function inserted({ write: { change, resource, record } }: Load): Loaded {
   return { outcome: WRITTEN, entries: [entryOf(change, resource, { after: record })] };
 }
 
-/** Whether an outcome ends a load; missing records may come later. */
+/** Whether an outcome ends a load. */
 function isRefusal(outcome: LoadOutcome | undefined): boolean {
-  return outcome?.kind === 'unique' || outcome?.kind === 'differs' || outcome?.kind === 'guard';
+  return !['written', 'same', 'replaced', undefined].includes(outcome?.kind);
 }

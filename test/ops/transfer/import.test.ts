@@ -122,31 +122,17 @@ describe('an import of a realm', () => {
 });
 
 describe('the order of imported lines', () => {
-  test('a line before its parent is imported', async () => {
-    const { ids, all } = realmLines();
-    const report = await runImport(db, all.toReversed());
-    expect([report.counts, report.refusals]).toEqual([importCounts(6, 0, 0, 0), []]);
-    expect(await changes(ids.realm)).toHaveLength(6);
-    const other = realmLines();
-    const stopping = await runImport(db, other.all.toReversed(), { stopAtFirst: true });
-    expect(stopping.counts).toEqual(importCounts(6, 0, 0, 0));
-  });
-
-  test('a line whose parent or profile is missing is refused at the end', async () => {
+  test('a line before its parent or profile is refused, and imported when the file is imported again', async () => {
     const { lines } = realmLines();
-    const report = await runImport(db, [
-      lines.user,
-      lines.realm,
-      { ...lines.link, user_authentication_info_id: mintId() },
-      lines.link,
-      lines.name,
-    ]);
-    expect(report.counts).toEqual(importCounts(2, 0, 0, 3));
+    const source = [lines.user, lines.realm, lines.link, lines.user, lines.link, lines.oidc];
+    const report = await runImport(db, source);
+    expect(report.counts).toEqual(importCounts(3, 0, 0, 3));
     expect(report.refusals).toEqual([
+      'line 1: its authentication-realm does not exist',
       'line 3: its user-authentication-info does not exist',
-      'line 4: oidc_profile_id names a record that the realm does not have',
-      'line 5: password_profile_id names a record that the realm does not have',
+      'line 5: oidc_profile_id names a record that the realm does not have',
     ]);
+    expect((await runImport(db, source)).counts).toEqual(importCounts(1, 5, 0, 0));
   });
 
   test('a line with a profile of another realm is refused', async () => {
@@ -156,20 +142,6 @@ describe('the order of imported lines', () => {
     expect((await runImport(db, [foreign])).refusals).toEqual([
       'line 1: oidc_profile_id names a record that the realm does not have',
     ]);
-  });
-
-  test('lines that wait for their parents beyond importDeferredBytesMax are refused with the reason', async () => {
-    const { lines } = realmLines();
-    const big = 'x'.repeat(60_000);
-    const count = Math.floor(LIMITS.importDeferredBytesMax / 60_500) + 5;
-    const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mintId(), ignored: big }));
-    const report = await runImport(db, waiting, { pieceBytes: 1 << 20 });
-    expect(report.counts).toEqual(importCounts(0, 0, 0, count));
-    const surplus = report.refusals.filter((line) =>
-      line.includes('too many earlier lines wait for a missing record'),
-    );
-    expect(surplus.length).toBeGreaterThan(0);
-    expect(surplus.length).toBeLessThan(10);
   });
 });
 
@@ -248,15 +220,6 @@ describe('import --on-error abort', () => {
     const differs = { ...lines.realm, name: 'another' };
     const report = await runImport(db, [lines.realm, differs, '{'], { stopAtFirst: true });
     expect(report.refusals).toEqual(['line 2: differs from the stored record in name']);
-  });
-
-  test('an import that stops resumes at the first line that waited for its parent', async () => {
-    const { lines } = realmLines();
-    const report = await runImport(db, [lines.user, '{', lines.realm], { stopAtFirst: true });
-    expect([report.refusals, report.resumeLine]).toEqual([['line 2: is not JSON'], 1]);
-    const missing = await runImport(db, [lines.user], { stopAtFirst: true });
-    expect(missing.refusals).toEqual(['line 1: its authentication-realm does not exist']);
-    expect(missing.resumeLine).toBe(1);
   });
 
   test('a signal ends an import after the current commit', async () => {

@@ -125,34 +125,6 @@ describe('import --upsert', async () => {
     expect(await realmRows(service.database, [])).toEqual(before);
   });
 
-  test('a line that waited for its parent never overwrites a later line of the same record', async () => {
-    for (const content of ['early', 'late']) {
-      const { lines } = realmLines();
-      const [waiting, done] = [
-        { ...lines.link, subject: `first-${lines.link.id}` },
-        { ...lines.link, subject: content === 'early' ? `first-${lines.link.id}` : `last-${lines.link.id}` },
-      ];
-      const above = [lines.realm, lines.oidc, lines.user];
-      const source = [waiting, ...above, done];
-      const report = await upsert(...source);
-      expect([report.counts, report.refusals]).toEqual([importCounts(4, 1, 0, 0), []]);
-      const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
-      const subject = async () => (await db.engine.records.get(oidcProfileInfo, key))?.subject;
-      expect(await subject()).toBe(done.subject);
-      await upsert(...source);
-      expect(await subject()).toBe(done.subject);
-    }
-  });
-
-  test('of two waiting lines of one record, the later one is stored', async () => {
-    const { lines } = realmLines();
-    const [first, last] = ['first', 'last'].map((word) => ({ ...lines.link, subject: word + lines.link.id }));
-    const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
-    expect(report.counts).toEqual(importCounts(4, 0, 1, 0));
-    const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
-    expect((await db.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
-  });
-
   test('an upsert refuses a unique value of another record', async () => {
     const second = { ...lines.link, id: mintId(), subject: 'second' };
     await upsert(second);
