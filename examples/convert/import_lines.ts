@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
 /**
@@ -187,20 +187,43 @@ const writeOut = (text: string) =>
 
 /** The objects of a file as `convert` says, each with its place for a message. Throws ExportError. */
 export function* objectsOf<T>(file: string, lists?: readonly string[]): Generator<readonly [T, string]> {
-  const bytes = readFileSync(file);
   if (lists) {
-    const whole = parse(bytes, file) as Partial<Record<string, readonly T[]>> | null;
+    const whole = parse(readFileSync(file), file) as Partial<Record<string, readonly T[]>> | null;
     const objects = lists.flatMap((name) => whole?.[name] ?? []);
     for (const [index, object] of objects.entries()) yield [object, `${file}, user ${index + 1}`];
     return;
   }
-  let from = 0;
-  for (let number = 1; from < bytes.length; number += 1) {
-    const newline = bytes.indexOf('\n', from);
-    const end = newline < 0 ? bytes.length : newline;
+  let number = 0;
+  for (const line of linesIn(file)) {
+    number += 1;
     const where = `${file}, line ${number}`;
-    for (const object of [parse(bytes.subarray(from, end), where)].flat()) yield [object as T, where];
-    from = end + 1;
+    for (const object of [parse(line, where)].flat()) yield [object as T, where];
+  }
+}
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** The lines of a file that may be larger than memory. */
+function* linesIn(file: string): Generator<Uint8Array> {
+  const descriptor = openSync(file, 'r');
+  try {
+    /** The beginning of a line whose end has not been read. */
+    let parts: Uint8Array[] = [];
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+      const chunk = buffer.subarray(0, readSync(descriptor, buffer));
+      if (chunk.length === 0) break;
+      let from = 0;
+      for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', from)) {
+        yield Buffer.concat([...parts, chunk.subarray(from, end)]);
+        parts = [];
+        from = end + 1;
+      }
+      parts.push(chunk.subarray(from));
+    }
+    yield Buffer.concat(parts);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

@@ -231,3 +231,20 @@ test('the users of an export come whole and in order, each with its place', () =
   writeFileSync(file, JSON.stringify({ other: [{ users: [{}] }], users }));
   expect([...objectsOf(file, ['federatedUsers', 'users'])]).toEqual(placed((index) => `user ${index + 1}`));
 });
+
+test('a converter takes less memory than the file of lines that it reads', async () => {
+  const file = at('large.ndjson');
+  // Lines longer than a read, whose ends are anywhere within it.
+  const lineOf = (id: number) => JSON.stringify({ id: `${id}`, traits: {}, metadata: 'x'.repeat(100_000) });
+  const writer = Bun.file(file).writer();
+  for (let id = 0; id < 6_000; id += 1) {
+    writer.write(`${lineOf(id)}\n`);
+    await writer.flush();
+  }
+  await writer.end();
+  const command = [join(CONVERTERS, 'kratos.ts'), '--into', at('kratos-realm.ndjson'), file];
+  const child = Bun.spawn([process.execPath, ...command], { stdout: 'pipe' });
+  const lines = (await new Response(child.stdout).text()).trim().split('\n');
+  expect([await child.exited, lines.length]).toEqual([0, 6_000]);
+  expect(child.resourceUsage()?.maxRSS).toBeLessThan(450_000_000);
+}, 60_000);
