@@ -102,9 +102,9 @@ test('moving-in.md: its blocks import the users of an export of each system', as
     'authentication-realm': '1',
     'oidc-profile': '1',
     password_profile: '1',
-    user_authentication_info: '24',
-    user_authentication_oidc_profile_info: '7',
-    user_authentication_password_profile_info: '18',
+    user_authentication_info: '30',
+    user_authentication_oidc_profile_info: '8',
+    user_authentication_password_profile_info: '23',
   });
 }, 300_000);
 

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { betterAuth } from './better_auth_export.ts';
 import {
   AT,
   argon2,
@@ -265,7 +266,8 @@ dropped: credential totp 1, link of github without --issuer 1, phone 1, schema_i
 
 /** Writes the exports into a folder. */
 export function writeForeignExports(folder: string): readonly ForeignExport[] {
-  return [keycloak(), auth0(), firebase(), cognito(), supabase(), kratos()].map(([files, foreign]) => {
+  const exports = [keycloak(), auth0(), firebase(), cognito(), supabase(), kratos(), betterAuth()];
+  return exports.map(([files, foreign]) => {
     for (const [path, content] of Object.entries(files)) {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), content);
