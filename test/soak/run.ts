@@ -71,7 +71,7 @@ const CHECKS: readonly Check[] = [
   })),
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   { name: 'provider_journey', arguments: [], needs: ['java', 'mvn', 'unzip'], minutesMax: 15 },
-  { name: 'moving_in', arguments: [], needs: ['java', 'mvn', 'unzip', 'go', 'cc'], minutesMax: 20 },
+  { name: 'moving_in', arguments: [], needs: ['java', 'mvn', 'unzip', 'go', 'cc', 'npm'], minutesMax: 20 },
   {
     name: 'generated_clients',
     arguments: [],
