@@ -6,6 +6,7 @@ import { openDatabase } from '../../src/app/open_database.ts';
 import { parseScopes } from '../../src/model/principal.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { atEnd, endFile } from '../support/ending.ts';
 import { RUN_FOLDER } from '../support/folder.ts';
 import { endServers } from '../support/postgres_server.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
@@ -56,30 +57,36 @@ const SCOPES = {
   signUp: 'sign-in sign-up realms:write settings:write',
 };
 
+// A run that is stopped leaves no process behind.
+process.once('SIGTERM', async () => {
+  await end();
+  process.exit(143);
+});
 const comparisons = openComparisons(chance);
 try {
   const database = await freshDatabase(options.engine);
   const { call, clients, userPath } = await prepare(database);
+  atEnd(() => call.stop?.());
   const served = await serveWithClient(database, clients.signIn, call.flags);
-  try {
-    const { url, put } = served;
-    const signIn = await served.token();
-    const tokens = { signIn, signUp: await requestToken(url, clients.signUp) };
-    const measure = await call.open({ url, put, tokens });
-    for (const load of options.load) {
-      const end = load === 'none' ? undefined : await startLookups(served, signIn, userPath);
-      await measure(load);
-      end?.();
-    }
-  } finally {
-    await served.running.stop();
-    call.stop?.();
+  const { url, put } = served;
+  const signIn = await served.token();
+  const tokens = { signIn, signUp: await requestToken(url, clients.signUp) };
+  const measure = await call.open({ url, put, tokens });
+  for (const load of options.load) {
+    const endLoad = load === 'none' ? undefined : await startLookups(served, signIn, userPath);
+    await measure(load);
+    endLoad?.();
   }
 } finally {
+  await end();
+}
+process.exitCode = comparisons.report(`${options.engine}, ${options.call}, seed ${seed}`) ? 0 : 1;
+
+async function end(): Promise<void> {
+  await endFile();
   await endServers();
   rmSync(RUN_FOLDER, { recursive: true, force: true });
 }
-process.exitCode = comparisons.report(`${options.engine}, ${options.call}, seed ${seed}`) ? 0 : 1;
 
 /** Creates the account realm with a user, the clients, and what the call needs. */
 async function prepare(database: TestDatabase) {
@@ -114,6 +121,7 @@ async function startLookups({ url, get }: ServiceProcess, token: string, path: s
   const plan: LoadPlan = { url, token, method: 'GET', path, ...times };
   const script = join(import.meta.dir, 'load_process.ts');
   const child = Bun.spawn([process.execPath, script, JSON.stringify(plan)]);
+  atEnd(() => child.kill());
   return () => {
     if (child.exitCode !== null) comparisons.complain(`the load process exited with ${child.exitCode}`);
     child.kill();
