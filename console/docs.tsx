@@ -9,7 +9,7 @@ import { applyTheme } from './layout/theme.tsx';
 import { useObservable } from './observable.ts';
 import { Prose } from './openapi/code.tsx';
 import type { Api, Operation } from './openapi/document.ts';
-import { OperationList, OperationSearch } from './openapi/operation_list.tsx';
+import { OperationList } from './openapi/operation_list.tsx';
 import { OperationReference } from './openapi/operation_parts.tsx';
 import { readApi } from './openapi/read_api.ts';
 import { CopyButton } from './parts/copy.tsx';
@@ -50,7 +50,18 @@ function Contents({ api, current }: { readonly api: Api | undefined; readonly cu
   const [term, setTerm] = useState('');
   return (
     <nav aria-label="Operations" class="docs-contents">
-      <OperationSearch term={term} onTerm={setTerm} />
+      <search class="find find-operation">
+        <Icon name="find" />
+        <input
+          type="search"
+          value={term}
+          placeholder="Find an operation"
+          aria-label="Find an operation"
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => setTerm(currentTarget.value)}
+        />
+      </search>
       {api && (
         <OperationList groups={api.groups} term={term} hrefOf={hrefOf} current={current} isNarrow={true} />
       )}
@@ -59,7 +70,7 @@ function Contents({ api, current }: { readonly api: Api | undefined; readonly cu
 }
 
 function Reference({ api, current }: { readonly api: Api; readonly current: string | undefined }) {
-  if (current === undefined) return <Overview api={api} hrefOf={hrefOf} />;
+  if (current === undefined) return <Overview api={api} />;
   const operation = api.operations.get(current);
   if (operation) return <OperationPage key={current} api={api} operation={operation} />;
   return (
@@ -74,17 +85,19 @@ function Reference({ api, current }: { readonly api: Api; readonly current: stri
   );
 }
 
-interface OperationPageProps {
+function OperationPage({
+  api: { document },
+  operation,
+}: {
   readonly api: Api;
   readonly operation: Operation;
-}
-
-function OperationPage({ api: { document }, operation }: OperationPageProps) {
+}) {
+  const label = operation.summary.replace(/\.$/, '');
   return (
     <>
       <PageHead
-        title={operation.summary.replace(/\.$/, '')}
-        heading={<Prose text={operation.summary.replace(/\.$/, '')} />}
+        title={label}
+        heading={<Prose text={label} />}
         breadcrumbs={[{ label: 'API', href: '#/' }]}
         actions={
           <a class="button button-main" href={`console${href('try', operation.id)}`}>
@@ -97,13 +110,8 @@ function OperationPage({ api: { document }, operation }: OperationPageProps) {
   );
 }
 
-interface OverviewProps {
-  readonly api: Api;
-  readonly hrefOf: (operation: Operation) => string;
-}
-
 /** The start page of the reference. */
-function Overview({ api, hrefOf }: OverviewProps) {
+function Overview({ api }: { readonly api: Api }) {
   const { info } = api.document;
   const base = location.origin + BASE_PATH.replace(/\/$/, '');
   return (

@@ -75,6 +75,12 @@ function Navigation({ pages, route }: Pages & { readonly route: Route }) {
             </a>
           </li>
         ))}
+        <li>
+          <a href="docs">
+            <Icon name="try" />
+            Try it
+          </a>
+        </li>
       </ul>
     </nav>
   );
@@ -108,9 +114,10 @@ function CurrentPage({ pages, route }: Pages & { readonly route: Route }) {
 }
 
 function shortcutsOf(pages: readonly Page[]): readonly Shortcut[] {
-  return pages.flatMap(({ pattern, nav }) =>
+  const shown = pages.flatMap(({ pattern, nav }) =>
     nav ? [{ keys: `g ${nav.key}`, label: `Go to ${nav.label}`, run: () => navigate(href(pattern)) }] : [],
   );
+  return [...shown, { keys: 'g t', label: 'Go to Try it', run: () => location.assign('docs') }];
 }
 
 const TICK_MS = 1_000;

@@ -1,34 +1,5 @@
-import { useId } from 'preact/hooks';
-import { Icon } from '../parts/icon.tsx';
 import { type Group, matching, type Operation } from './document.ts';
 import { Method } from './operation_parts.tsx';
-
-interface OperationSearchProps {
-  readonly term: string;
-  readonly onTerm: (term: string) => void;
-}
-
-/** The search box of a list of operations. */
-export function OperationSearch({ term, onTerm }: OperationSearchProps) {
-  const id = useId();
-  return (
-    <search class="find find-operation">
-      <label for={id} class="unseen">
-        Find an operation
-      </label>
-      <Icon name="find" />
-      <input
-        id={id}
-        type="search"
-        value={term}
-        placeholder="Find an operation"
-        autocomplete="off"
-        spellcheck={false}
-        onInput={({ currentTarget }) => onTerm(currentTarget.value)}
-      />
-    </search>
-  );
-}
 
 interface OperationListProps {
   readonly groups: readonly Group[];

@@ -1,4 +1,3 @@
-import { SCHEMA } from 'authrealm:schema';
 import type { Page } from '../layout/page.tsx';
 import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
@@ -8,7 +7,7 @@ import { HealthPage } from './health/health_page.tsx';
 import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
 import { RealmPage, RealmsPage, UsersPage } from './realms/realm_pages.tsx';
 import { TransferPage } from './transfer/transfer_page.tsx';
-import { TryListPage, TryPage } from './try/try_page.tsx';
+import { TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
 import { AllUsersPage } from './users/users_page.tsx';
 import { WebhookPage } from './webhooks/webhook_page.tsx';
@@ -67,11 +66,6 @@ export const PAGES: readonly Page[] = [
     pattern: 'transfer',
     Page: TransferPage,
     nav: { label: 'Import and export', icon: 'transfer', key: 'i', scopes: ['realms:read'] },
-  },
-  {
-    pattern: 'try',
-    Page: TryListPage,
-    nav: { label: 'Try it', icon: 'try', key: 't', scopes: SCHEMA.scopes },
   },
   { pattern: 'try/:operation', Page: TryPage },
 ];

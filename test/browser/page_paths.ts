@@ -22,7 +22,6 @@ export function pagePaths({ realm, user, strange, oidcProfile, passwordProfile, 
     changes: '#/changes',
     changesOfRealm: `#/changes?realm=${realm}`,
     transfer: `#/transfer?realm=${realm}`,
-    tryList: '#/try',
     tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,
     nowhere: '#/nowhere',
   } as const satisfies Readonly<Record<string, string>>;

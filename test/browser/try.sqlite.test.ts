@@ -26,20 +26,33 @@ function answerOf({ page }: ConsoleWindow) {
 const copiedCommand = (window: ConsoleWindow) =>
   copiedText(window, window.page.getByRole('button', { name: 'Copy the command' }));
 
-describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('Try it finds an operation, sends it with parameters, and shows the response', async () => {
-    const window = await openSignedIn(service, '#/try', { view });
+test.each(['link', 'shortcut'])(
+  'Try it opens the list of /docs by its %s, and sends from there',
+  async (way) => {
+    const window = await openSignedIn(service, '#/');
     const { page } = window;
-    await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles Create/ }).waitFor();
-    await expectNoErrors(window);
+    await page.getByRole('link', { name: 'Try it' }).waitFor();
+    if (way === 'link') await page.getByRole('link', { name: 'Try it' }).click();
+    else {
+      await page.getByRole('heading', { level: 1 }).focus();
+      await page.keyboard.press('g');
+      await page.keyboard.press('t');
+    }
     await page.getByRole('searchbox', { name: 'Find an operation' }).fill('list realms:read');
-    expect(
-      await page
-        .getByRole('main')
-        .getByRole('link', { name: /^(GET|POST|PUT|DELETE)/ })
-        .count(),
-    ).toBe(1);
-    await page.getByRole('link', { name: /^GET .*authentication-realms/ }).click();
+    const operations = page.getByRole('navigation', { name: 'Operations' }).getByRole('link');
+    expect(await operations.count()).toBe(1);
+    await operations.click();
+    await page.getByRole('link', { name: 'Try it' }).click();
+    await page.getByRole('button', { name: 'Send GET' }).click();
+    await answerOf(window).getByText('Buyer Organization').waitFor();
+    await expectNoErrors(window);
+  },
+);
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('Try it sends an operation with parameters, shows the response, and keeps them in its address', async () => {
+    const window = await openSignedIn(service, '#/try/list-authentication-realm', { view });
+    const { page } = window;
     await page.getByLabel('Send page[limit]').check();
     await page.getByLabel('page[limit]', { exact: true }).fill('1');
     await page.getByRole('button', { name: 'Send GET' }).click();
@@ -216,7 +229,7 @@ test('Try it has a page for every operation of /openapi.json', async () => {
   const ids = Object.values(paths).flatMap((methods) =>
     Object.values(methods).map((each) => each.operationId),
   );
-  const window = await openSignedIn(service, '#/try', { scope: `${WRITE_SCOPE} admin` });
+  const window = await openSignedIn(service, '#/', { scope: `${WRITE_SCOPE} admin` });
   for (const id of ids) {
     await window.page.evaluate(`location.hash = '#/try/${id}'`);
     await window.page.locator(`a[href="docs#/${id}"]`).waitFor();
@@ -228,7 +241,7 @@ test('Try it has a page for every operation of /openapi.json', async () => {
 }, 300_000);
 
 test('Try it opens the next operation when the address changes as soon as a page is drawn', async () => {
-  const window = await openSignedIn(service, '#/try', { scope: READ_SCOPE });
+  const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
   // A timer in the frame that draws the page changes the address before the effects of the page have run.
   await window.page.evaluate(`requestAnimationFrame(function look() {
     const isThere = document.querySelector('a[href="docs#/list-authentication-realm"]');

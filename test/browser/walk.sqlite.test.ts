@@ -24,7 +24,6 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   changes: 'Live',
   changesOfRealm: 'Live',
   transfer: 'Limits of an import in the browser',
-  tryList: '/admin/v1/clients/{client_id}/rotate',
   tryOne: 'No request sent yet.',
   client: 'profile-infos:read',
   webhooks: 'Search index',

@@ -3,18 +3,11 @@ import { type ApiRecord, type Key, RESOURCES, recordPages } from '../../api/reco
 import { useFetch } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
 import { useObservable } from '../../observable.ts';
+import type { Operation } from '../../openapi/document.ts';
+import type { Draft, RequestField } from '../../openapi/request.ts';
 import { plainText } from '../../parts/confusables.ts';
 import { inSentence, resourceLabel } from '../../parts/resource_labels.ts';
 import { hasScope, session } from '../../session/session.ts';
-
-/** The records that a path parameter can name. */
-export interface PickedRecords {
-  readonly description: Description;
-  /** The parameters that name the records above, realm first. */
-  readonly above: readonly string[];
-  /** Whether the operation is on the record itself, not on records below it. */
-  readonly isTarget: boolean;
-}
 
 /** Paths of administration name realms by another word. */
 const COLLECTIONS = new Map([
@@ -22,14 +15,24 @@ const COLLECTIONS = new Map([
   ...Object.values(RESOURCES).map((each) => [each.collections.at(-1) ?? '', each] as const),
 ]);
 
-/** Undefined if the parameter names no record of the six resources. */
-export function pickedRecords(path: string, parameter: string): PickedRecords | undefined {
+/** How the record of a path parameter is chosen; undefined if a field names no record of the six resources. */
+export function pickerOf(
+  { path, method }: Operation,
+  fields: readonly RequestField[],
+  { place, name }: RequestField,
+  values: Draft['values'],
+): Pick<RecordPickerProps, 'description' | 'parentKey' | 'isUnchosen'> | undefined {
   const segments = path.split('/');
-  const index = segments.indexOf(`{${parameter}}`);
+  const index = place === 'path' ? segments.indexOf(`{${name}}`) : -1;
   const description = COLLECTIONS.get(segments[index - 1] ?? '');
-  const above = segments.slice(0, Math.max(index, 0)).flatMap((each) => /^\{(.+)\}$/.exec(each)?.[1] ?? []);
+  const above = fields.filter((each) => each.place === 'path' && segments.indexOf(`{${each.name}}`) < index);
   if (!description || above.length !== description.collections.length - 1) return undefined;
-  return { description, above, isTarget: index === segments.length - 1 };
+  const parentKey = above.map(({ key, example }) => (values[key] === example ? '' : (values[key] ?? '')));
+  return {
+    description,
+    parentKey: parentKey.includes('') ? undefined : parentKey,
+    isUnchosen: index === segments.length - 1 && method !== 'GET' && method !== 'POST',
+  };
 }
 
 interface RecordPickerProps {

@@ -1,9 +1,8 @@
-import type { ComponentProps } from 'preact';
 import { useId } from 'preact/hooks';
 import { Prose } from '../../openapi/code.tsx';
 import type { Operation } from '../../openapi/document.ts';
 import type { Draft, RequestField } from '../../openapi/request.ts';
-import { pickedRecords, RecordPicker } from './record_picker.tsx';
+import { pickerOf, RecordPicker } from './record_picker.tsx';
 
 interface RequestFormProps {
   readonly operation: Operation;
@@ -66,32 +65,9 @@ function jsonError(body: string): string | undefined {
   }
 }
 
-type Picker = Pick<ComponentProps<typeof RecordPicker>, 'description' | 'parentKey' | 'isUnchosen'>;
-
-/** How the record of a path parameter is chosen; undefined for other fields. */
-function pickerOf(
-  { path, method }: Operation,
-  fields: readonly RequestField[],
-  { place, name }: RequestField,
-  values: Draft['values'],
-): Picker | undefined {
-  const picked = place === 'path' ? pickedRecords(path, name) : undefined;
-  if (!picked) return undefined;
-  const parents = picked.above.map((above) => {
-    const field = fields.find((each) => each.place === 'path' && each.name === above);
-    const value = field && values[field.key];
-    return value === field?.example || value === '' ? undefined : value;
-  });
-  return {
-    description: picked.description,
-    parentKey: parents.includes(undefined) ? undefined : (parents as readonly string[]),
-    isUnchosen: picked.isTarget && method !== 'GET' && method !== 'POST',
-  };
-}
-
 interface RequestFieldRowProps {
   readonly slot: RequestField;
-  readonly picker: Picker | undefined;
+  readonly picker: ReturnType<typeof pickerOf>;
   /** Undefined if it is not sent. */
   readonly value: string | undefined;
   readonly onValue: (value: string | undefined) => void;

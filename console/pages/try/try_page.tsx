@@ -1,13 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { BASE_PATH } from '../../api/call_api.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { CodeBlock, formatted, Prose } from '../../openapi/code.tsx';
 import type { Operation } from '../../openapi/document.ts';
-import { OperationList, OperationSearch } from '../../openapi/operation_list.tsx';
 import { badgeOf, Description, OperationLine } from '../../openapi/operation_parts.tsx';
 import { readApi } from '../../openapi/read_api.ts';
 import { curlOf, type Draft, draftOf, requestFields, requestOf } from '../../openapi/request.ts';
@@ -17,33 +15,6 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { endSession, type SessionState, session } from '../../session/session.ts';
 import { RequestForm } from './request_form.tsx';
 import { type ResponseState, send } from './send_request.ts';
-
-const hrefOf = ({ id }: Operation) => href('try', id);
-
-/** The list of operations. */
-export function TryListPage() {
-  const fetched = useFetch(readApi, []);
-  const [term, setTerm] = useState(currentRoute.get().query.get('q') ?? '');
-  useEffect(() => replaceQuery({ q: term }), [term]);
-  const focusSearch = () => document.querySelector<HTMLInputElement>('.find-operation input')?.focus();
-  useShortcuts(useMemo(() => [{ keys: '/', label: 'Find an operation', run: focusSearch }], []));
-  return (
-    <>
-      <PageHead
-        title="Try it"
-        actions={
-          <a class="button" href="docs">
-            <Icon name="docs" /> API reference
-          </a>
-        }
-      />
-      <OperationSearch term={term} onTerm={setTerm} />
-      <Loaded fetched={fetched}>
-        {({ groups }) => <OperationList groups={groups} term={term} hrefOf={hrefOf} />}
-      </Loaded>
-    </>
-  );
-}
 
 /** Tries one operation with the token of the session. */
 export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
@@ -55,7 +26,7 @@ export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
       <PageHead
         title={label ?? 'Try it'}
         heading={label === undefined ? undefined : <Prose text={label} />}
-        breadcrumbs={[{ label: 'Try it', href: href('try') }]}
+        breadcrumbs={[{ label: 'API', href: 'docs' }]}
         actions={
           operation && (
             <a class="button" href={`docs${href(id)}`}>
@@ -71,7 +42,7 @@ export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
           ) : (
             <EmptyState icon="try" title="This release has no such operation">
               <p>
-                <a href={href('try')}>See all operations</a>
+                <a href="docs">See all operations</a>
               </p>
             </EmptyState>
           )
