@@ -4,6 +4,7 @@ import { toProblem } from '../api/problem.ts';
 import type { WithEtag } from '../api/records.ts';
 import type { Field } from '../description.ts';
 import { Dialog } from '../parts/dialog.tsx';
+import { Fact } from '../parts/facts.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
 import { memberLabel, valueLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
@@ -38,100 +39,84 @@ export function EditDialog<Version extends WithEtag<object>>(props: EditDialogPr
   const [restarted, setRestarted] = useState<Version>();
   const [conflict, setConflict] = useState<{ readonly edit: Edit; readonly theirs: Version }>();
   const from = restarted ?? loaded;
-  const save = async (edit: Edit) => {
+  const save = async (edit: Edit, known = from) => {
     try {
-      await edit.send(from?.etag);
+      await edit.send(known?.etag);
     } catch (error) {
       if (toProblem(error).kind !== 'stale') throw error;
       setConflict({ edit, theirs: await read() });
+      if (conflict) throw error;
     }
+  };
+  const { isBusy, problem, run } = useAction(() => undefined);
+  const takeTheirs = async () => {
+    setRestarted(conflict?.theirs);
+    setConflict(undefined);
   };
   return (
     <Dialog title={conflict ? 'Edit conflict' : `Edit ${noun}`} onClose={onClose}>
       {!from && pending}
       {from && !conflict && form(from, save)}
       {from && conflict && (
-        <Comparison
-          fields={fields}
-          before={valuesOf(from.record)}
-          mine={conflict.edit.mine}
-          theirs={valuesOf(conflict.theirs.record)}
-          overwrite={() => conflict.edit.send(conflict.theirs.etag)}
-          onStale={async () => setConflict({ ...conflict, theirs: await read() })}
-          takeTheirs={() => {
-            setRestarted(conflict.theirs);
-            setConflict(undefined);
-          }}
-        />
+        <div class="stack">
+          <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
+          <Differences
+            fields={fields}
+            versions={{
+              Original: valuesOf(from.record),
+              Current: valuesOf(conflict.theirs.record),
+              Yours: conflict.edit.mine,
+            }}
+          />
+          {problem && <ProblemNote problem={problem} />}
+          <div class="actions">
+            <button
+              type="button"
+              class="button button-main"
+              disabled={isBusy}
+              onClick={() => run(() => save(conflict.edit, conflict.theirs))}
+            >
+              Overwrite with yours
+            </button>
+            <button type="button" class="button" onClick={() => run(takeTheirs)}>
+              Start over from the current version
+            </button>
+          </div>
+        </div>
       )}
     </Dialog>
   );
 }
 
-interface ComparisonProps {
+interface DifferencesProps {
   readonly fields: readonly ComparedField[];
-  readonly before: Values;
-  readonly mine: Values;
-  readonly theirs: Values;
-  readonly overwrite: () => Promise<void>;
-  /** The record has changed again. */
-  readonly onStale: () => Promise<void>;
-  readonly takeTheirs: () => void;
+  /** By label, the oldest first. */
+  readonly versions: Readonly<Record<string, Values>>;
 }
 
-/** Shows original, current and own values of an edit conflict. */
-function Comparison({ fields, before, mine, theirs, overwrite, onStale, takeTheirs }: ComparisonProps) {
-  const { isBusy, problem, run } = useAction(() => undefined, onStale);
-  const isRelevant = ({ name }: ComparedField) =>
-    before[name] !== theirs[name] || before[name] !== mine[name];
-  return (
-    <div class="stack">
-      <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
-      {fields.filter(isRelevant).map((field) => (
-        <section key={field.name} class="comparison" aria-label={memberLabel(field.name)}>
-          <h3>{memberLabel(field.name)}</h3>
-          <dl class="facts">
-            <ComparedValue label="Original" field={field} value={before[field.name]} />
-            <ComparedValue label="Current" field={field} value={theirs[field.name]} />
-            <ComparedValue label="Yours" field={field} value={mine[field.name]} />
-          </dl>
-        </section>
-      ))}
-      {problem && <ProblemNote problem={problem} />}
-      <div class="actions">
-        <button type="button" class="button button-main" disabled={isBusy} onClick={() => run(overwrite)}>
-          Overwrite with yours
-        </button>
-        <button type="button" class="button" onClick={takeTheirs}>
-          Start over from the current version
-        </button>
-      </div>
-    </div>
+/** The fields that differ between versions, with all of their values. */
+function Differences({ fields, versions }: DifferencesProps) {
+  const differing = fields.filter(
+    ({ name }) => new Set(Object.values(versions).map((values) => values[name])).size > 1,
   );
+  return differing.map((field) => (
+    <section key={field.name} class="comparison" aria-label={memberLabel(field.name)}>
+      <h3>{memberLabel(field.name)}</h3>
+      <dl class="facts">
+        {Object.entries(versions).map(([label, values]) => (
+          <Fact key={label} label={label}>
+            {comparedText(field, values[field.name])}
+          </Fact>
+        ))}
+      </dl>
+    </section>
+  ));
 }
 
-interface ComparedValueProps {
-  readonly label: string;
-  readonly field: ComparedField;
-  readonly value: Value | undefined;
-}
-
-/** One of the compared values. */
-function ComparedValue({ label, field: { name, kind }, value }: ComparedValueProps) {
-  const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : valueLabel(name, value ?? '');
-  const isSecret = kind === 'password' && value !== undefined;
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>
-        {text === '' || isSecret ? (
-          <span class="faint">{isSecret ? 'hidden' : 'empty'}</span>
-        ) : (
-          <UntrustedText text={text} />
-        )}
-      </dd>
-    </div>
-  );
+function comparedText({ name, kind }: ComparedField, value: Value = '') {
+  if (kind === 'password') return <span class="faint">hidden</span>;
+  const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : valueLabel(name, value);
+  return text === '' ? <span class="faint">empty</span> : <UntrustedText text={text} />;
 }
 
 interface ChangedSinceShownProps {
@@ -144,26 +129,18 @@ interface ChangedSinceShownProps {
 
 /** Shows what has changed since a record was displayed, before it is deleted. */
 export function ChangedSinceShown({ fields, before, now, isNewVersion }: ChangedSinceShownProps) {
-  const changed = fields.filter(({ name }) => before[name] !== now[name]);
-  if (changed.length === 0 && !isNewVersion) return null;
+  const isShown = fields.some(({ name }) => before[name] !== now[name]);
+  if (!isShown && !isNewVersion) return null;
   return (
     <div class="stack" role="alert">
       <p>This record changed since it was displayed. It is not deleted yet.</p>
-      {changed.length === 0 && (
+      {!isShown && (
         <p>
           The change is not in the fields shown here: it may concern a child record, a secret or the disabled
           state. Check its page before you continue.
         </p>
       )}
-      {changed.map((field) => (
-        <section key={field.name} class="comparison" aria-label={memberLabel(field.name)}>
-          <h3>{memberLabel(field.name)}</h3>
-          <dl class="facts">
-            <ComparedValue label="Before" field={field} value={before[field.name]} />
-            <ComparedValue label="Now" field={field} value={now[field.name]} />
-          </dl>
-        </section>
-      ))}
+      <Differences fields={fields} versions={{ Before: before, Now: now }} />
     </div>
   );
 }
