@@ -27,24 +27,36 @@ interface EditDialogProps<Version extends WithEtag<object>> {
   /** The version to edit; undefined while it is being read. */
   readonly loaded: Version | undefined;
   readonly read: () => Promise<Version>;
+  /** Whether a change of this member is saved without a question if others have changed other members only. */
+  readonly merges?: (field: ComparedField) => boolean;
   /** Shown until the version is read. */
   readonly pending?: ComponentChildren;
   readonly form: (from: Version, save: (edit: Edit) => Promise<void>) => ComponentChildren;
   readonly onClose: () => void;
 }
 
-/** Edits a version of a record. A conflict is shown before anything is saved. */
+/** Edits a version of a record. A conflict that does not merge is shown before anything is saved. */
 export function EditDialog<Version extends WithEtag<object>>(props: EditDialogProps<Version>) {
-  const { noun, fields, valuesOf, loaded, read, pending, form, onClose } = props;
+  const { noun, fields, valuesOf, loaded, read, merges = () => false, pending, form, onClose } = props;
   const [restarted, setRestarted] = useState<Version>();
   const [conflict, setConflict] = useState<{ readonly edit: Edit; readonly theirs: Version }>();
   const from = restarted ?? loaded;
-  const save = async (edit: Edit, known = from) => {
+  const isMerge = (mine: Values, theirs: Version) => {
+    const [before, now] = [from, theirs].map((version) => version && valuesOf(version.record));
+    return fields.every(
+      (field) =>
+        mine[field.name] === before?.[field.name] ||
+        (merges(field) && now?.[field.name] === before?.[field.name]),
+    );
+  };
+  const save = async (edit: Edit, known = from): Promise<void> => {
     try {
       await edit.send(known?.etag);
     } catch (error) {
       if (toProblem(error).kind !== 'stale') throw error;
-      setConflict({ edit, theirs: await read() });
+      const theirs = await read();
+      if (isMerge(edit.mine, theirs)) return save(edit, theirs);
+      setConflict({ edit, theirs });
       if (conflict) throw error;
     }
   };

@@ -5,6 +5,7 @@ import {
   createRecord,
   deleteRecord,
   type Key,
+  RESOURCES,
   readRecord,
   updateRecord,
   type WithEtag,
@@ -78,6 +79,8 @@ function randomKey(): string {
     .join('');
 }
 
+const CONFIGURATION = [RESOURCES.realms, RESOURCES.oidcProfiles, RESOURCES.passwordProfiles];
+
 interface EditRecordDialogProps {
   readonly description: Description;
   readonly recordKey: Key;
@@ -85,10 +88,12 @@ interface EditRecordDialogProps {
   readonly onClose: () => void;
 }
 
-/** Edits the current version of a record. */
+/** Edits the current version of a record. Changes of other members meanwhile do not matter to users, links and names. */
 export function EditRecordDialog({ description, recordKey, onDone, onClose }: EditRecordDialogProps) {
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
   const fields = fieldsOf(description, 'update');
+  // Redirect URIs, and what identifies a provider, belong together. A password of somebody else cannot be seen.
+  const isConfiguration = CONFIGURATION.includes(description);
   const send = async (input: Readonly<Record<string, unknown>>, etag: string | undefined) => {
     const isEmpty = Object.keys(input).length === 0;
     const now = isEmpty ? undefined : await updateRecord(description, recordKey, input, etag);
@@ -103,6 +108,7 @@ export function EditRecordDialog({ description, recordKey, onDone, onClose }: Ed
       valuesOf={(record) => valuesOf(fields, record)}
       loaded={fetched.answer}
       read={() => readRecord(description, recordKey)}
+      merges={({ name, kind }) => name === 'name' || (!isConfiguration && kind !== 'password')}
       pending={<Loaded fetched={fetched}>{() => null}</Loaded>}
       form={({ record, etag: version }, save) => (
         <RecordForm

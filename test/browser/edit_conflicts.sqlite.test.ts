@@ -33,6 +33,82 @@ async function contend(words: string) {
   return { second, dialog };
 }
 
+/** Opens the form of a record, after which somebody else saves `theirs`. */
+async function editDuring(fragment: string, edit: string, path: string, theirs: object) {
+  const window = await openSignedIn(service, fragment);
+  await press(window.page, edit);
+  await window.page.getByRole('dialog').getByRole('textbox').first().waitFor();
+  expect((await service.put(path, await service.token(WRITE_SCOPE), { data: theirs })).status).toBe(200);
+  return window;
+}
+
+/** The member `data` of a record. */
+async function dataOf(path: string): Promise<Record<string, unknown>> {
+  const answer = await service.get(path, await service.token(WRITE_SCOPE));
+  return ((await answer.json()) as { data: Record<string, unknown> }).data;
+}
+
+describe('changes of two people to different members', () => {
+  const realmPath = () => `/v2/authentication-realms/${shop.realm}`;
+  const linkPath = () => `${userPath()}/user-authentication-password-profile-info/${shop.usernameLink}`;
+  const link = { type: 'user_authentication_password_profile_info' };
+
+  test('two changes to different members of a user are both saved, without a question', async () => {
+    const theirs = { type: 'user_authentication_info', family_name: 'Merged' };
+    const window = await editDuring(pagePaths(shop).user, 'Edit', userPath(), theirs);
+    await window.page.getByLabel('Given name').fill('Mine');
+    await press(window.page, 'Save');
+    await window.page.getByText('Saved.').waitFor();
+    await window.expectError(/status of 412/);
+    expect(await dataOf(userPath())).toMatchObject({ given_name: 'Mine', family_name: 'Merged' });
+    await expectNoErrors(window);
+  });
+
+  test('a username is saved without a question after somebody else has set its password', async () => {
+    const theirs = { ...link, password: 'another long password' };
+    const window = await editDuring(pagePaths(shop).user, 'Edit jane.doe', linkPath(), theirs);
+    await window.page.getByRole('textbox', { name: 'Username' }).fill('jane.mine');
+    await press(window.page, 'Save');
+    await window.page.getByText('Saved.').waitFor();
+    await window.expectError(/status of 412/);
+    expect(await dataOf(linkPath())).toMatchObject({ username: 'jane.mine' });
+    await expectNoErrors(window);
+  });
+
+  test('a password is not saved without a question after somebody else has changed its link', async () => {
+    const theirs = { ...link, username: 'jane.doe' };
+    const window = await editDuring(pagePaths(shop).user, 'Edit jane.mine', linkPath(), theirs);
+    await window.page.getByLabel('Password (optional)').fill('my own long password');
+    await press(window.page, 'Save');
+    await window.page.getByRole('dialog', { name: 'Edit conflict' }).waitFor();
+    await window.expectError(/status of 412/);
+    await expectNoErrors(window);
+  });
+
+  test('the name of a realm is saved without a question after somebody else has changed redirect URIs', async () => {
+    const theirs = { type: 'authentication-realm', redirect_uris: ['https://shop.example.com/theirs'] };
+    const window = await editDuring(pagePaths(shop).realm, 'Edit', realmPath(), theirs);
+    await window.page.getByLabel('Name', { exact: true }).fill('Buyer Organization 2');
+    await press(window.page, 'Save');
+    await window.page.getByText('Saved.').waitFor();
+    await window.expectError(/status of 412/);
+    expect(await dataOf(realmPath())).toMatchObject({ ...theirs, name: 'Buyer Organization 2' });
+    await expectNoErrors(window);
+  });
+
+  test('redirect URIs are not saved without a question after somebody else has renamed the realm', async () => {
+    const theirs = { type: 'authentication-realm', name: 'Buyer Organization' };
+    const window = await editDuring(pagePaths(shop).realm, 'Edit', realmPath(), theirs);
+    await window.page.getByLabel('Redirect URIs').fill('https://shop.example.com/mine');
+    await press(window.page, 'Save');
+    const dialog = window.page.getByRole('dialog', { name: 'Edit conflict' });
+    await dialog.getByRole('region', { name: 'Redirect URIs' }).getByText('mine').waitFor();
+    await window.expectError(/status of 412/);
+    expect(await dataOf(realmPath())).toMatchObject({ redirect_uris: ['https://shop.example.com/theirs'] });
+    await expectNoErrors(window);
+  });
+});
+
 describe('an edit conflict', () => {
   test('an edit conflict shows both versions before saving, and can overwrite the other one', async () => {
     const { second, dialog } = await contend('one');
@@ -118,7 +194,7 @@ test('a user deleted during an edit conflict is reported as not found', async ()
   const window = await openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
   const { page } = window;
   await press(page, 'Edit');
-  await page.getByLabel('Given name').fill('Mine');
+  await page.getByLabel('Name', { exact: true }).fill('Mine');
   await rename('Going on');
   await press(page, 'Save');
   const dialog = page.getByRole('dialog', { name: 'Edit conflict' });
