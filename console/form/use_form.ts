@@ -1,5 +1,6 @@
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { type FieldError, type Problem, toProblem } from '../api/problem.ts';
+import { focusFirstField } from '../parts/dialog.tsx';
 import { ruleSentence } from './rules.ts';
 
 /** What is wrong with an input, by member. */
@@ -13,7 +14,7 @@ interface FormOptions<T> {
   readonly follow?: ((input: T, changed: Partial<T>, typed: ReadonlySet<string>) => T) | undefined;
 }
 
-/** The state of a form: input, errors, submission. Moves the focus to the first invalid field. */
+/** The state of a form: input, errors, submission. Moves the focus to the first field, later to the first invalid one. */
 export function useForm<T extends object>({ initial, brokenRulesOf, save, follow }: FormOptions<T>) {
   const [input, setInput] = useState(initial);
   const [errors, setErrors] = useState<readonly FieldError[]>([]);
@@ -22,6 +23,7 @@ export function useForm<T extends object>({ initial, brokenRulesOf, save, follow
   const [isBusy, setBusy] = useState(false);
   const typed = useRef(new Set<string>());
   const form = useRef<HTMLFormElement>(null);
+  useEffect(() => focusFirstField(form.current), []);
   /** The errors of a member, whose label is this; empty if there are none. */
   const sentenceOf = (member: string, label: string) =>
     errors.flatMap((each) => (each.member === member ? [ruleSentence(label, each.detail)] : [])).join(' ');

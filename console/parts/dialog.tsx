@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Announcer } from './announcer.tsx';
 import { Icon } from './icon.tsx';
+
+const TEXT_FIELDS = 'form :is(input:not([type="checkbox"], [type="radio"]), textarea)';
 
 interface DialogProps {
   readonly title: string;
@@ -10,15 +12,21 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** A modal dialog: the browser keeps the focus inside and restores it afterwards. */
+/**
+ * A modal dialog: the browser keeps the focus inside and restores it afterwards. Escape and the button at its head ask before
+ * they discard what was typed into a form.
+ */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   // Unmounting closes the element too, which is no request of the user.
   const isMounted = useRef(true);
-  useEffect(() => {
+  const isTyped = useRef(false);
+  // Before the effects of a form in it, which move the focus.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    focusFirstField(dialog);
     return () => {
       isMounted.current = false;
       dialog?.close();
@@ -31,17 +39,32 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     addEventListener('beforeunload', warn);
     return () => removeEventListener('beforeunload', warn);
   }, [onClose === undefined]);
+  const mayClose = () => {
+    isTyped.current &&= !confirm('Discard what you have typed?');
+    return onClose !== undefined && !isTyped.current;
+  };
   const close = () => {
     if (!isMounted.current) return;
     // A second Escape closes a dialog even if the first one was cancelled.
-    if (onClose) onClose();
+    if (mayClose()) onClose?.();
     else element.current?.showModal();
   };
   const keepOpen = (event: Event) => {
-    if (!onClose) event.preventDefault();
+    // Of a second Escape only the event `close` can ask.
+    if (event.cancelable && !mayClose()) event.preventDefault();
+  };
+  const noteText = ({ target }: Event) => {
+    isTyped.current ||= target instanceof Element && target.matches(TEXT_FIELDS);
   };
   return (
-    <dialog ref={element} class="dialog" aria-labelledby={heading} onCancel={keepOpen} onClose={close}>
+    <dialog
+      ref={element}
+      class="dialog"
+      aria-labelledby={heading}
+      onInput={noteText}
+      onCancel={keepOpen}
+      onClose={close}
+    >
       <header class="dialog-head">
         <h2 id={heading}>{title}</h2>
         {onClose && (
@@ -59,6 +82,11 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       <Announcer isInDialog />
     </dialog>
   );
+}
+
+/** Where typing begins: not at the button that closes a dialog. */
+export function focusFirstField(within: HTMLElement | null): void {
+  within?.querySelector<HTMLElement>('form :is(input, select, textarea)')?.focus();
 }
 
 /** Characters of the ID in a confirmation text. */
@@ -106,7 +134,11 @@ export function Confirmation(props: ConfirmationProps) {
               value={typed}
               autocomplete="off"
               spellcheck={false}
-              onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+              onInput={(event) => {
+                // It is nothing to keep: the dialog closes without a question.
+                event.stopPropagation();
+                setTyped(event.currentTarget.value);
+              }}
             />
           </div>
         )}

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
+import {
+  expectNoErrors,
+  expectNoErrorsInAnyView,
+  openSignedIn,
+  READ_SCOPE,
+  WRITE_SCOPE,
+} from './console_session.ts';
 import { openShop } from './open_console.ts';
 import { pagePaths } from './page_paths.ts';
 
@@ -11,6 +17,69 @@ const ADMIN = `${READ_SCOPE} admin`;
 const SUBJECT = 'auth0|5f7c8ec7c33c6c004bbafe82';
 
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+
+/** The questions of the browser, and how the next ones are answered. */
+function answering(page: Page) {
+  const state = { questions: [] as string[], isAccepted: false };
+  page.on('dialog', (question) => {
+    state.questions.push(question.message());
+    void (state.isAccepted ? question.accept() : question.dismiss());
+  });
+  return state;
+}
+
+describe('a form', () => {
+  test.each([
+    ['a new user', (): string => pagePaths(shop).users, 'New user', 'Name'],
+    ['a user', (): string => pagePaths(shop).user, 'Edit', 'Name'],
+    ['a link', (): string => pagePaths(shop).user, 'Add OIDC link', 'OIDC profile'],
+    ['a new client', (): string => '#/clients', 'New client', 'Name'],
+    ['a deletion', (): string => pagePaths(shop).realm, 'Delete', /^Type delete/],
+  ] as const)('the form of %s begins with the focus in its first field', async (_, path, button, field) => {
+    const window = await openSignedIn(service, path(), { scope: `${WRITE_SCOPE} admin` });
+    const { page } = window;
+    await press(page, button);
+    const first = page.getByRole('dialog').getByLabel(field, { exact: true });
+    await first.waitFor();
+    await window.until(`document.activeElement.closest('.field') !== null`);
+    expect(await first.evaluate((each) => each === each.ownerDocument.activeElement)).toBe(true);
+    await expectNoErrors(window);
+  });
+
+  test('Escape asks before it discards what was typed, and keeps it if the answer is no', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).users);
+    const { page } = window;
+    const browser = answering(page);
+    await press(page, 'New user');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(browser.questions).toEqual([]);
+    await press(page, 'New user');
+    await page.keyboard.type('Half a name');
+    for (let turn = 0; turn < 3; turn += 1) await page.keyboard.press('Escape');
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('Half a name');
+    expect(browser.questions).toEqual(Array(4).fill('Discard what you have typed?'));
+    await expectNoErrors(window);
+    browser.isAccepted = true;
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(browser.questions.length).toBe(5);
+    await expectNoErrors(window);
+  });
+
+  test('Escape closes a confirmation without a question', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).realm);
+    const { page } = window;
+    const browser = answering(page);
+    await press(page, 'Delete');
+    await page.getByRole('dialog').getByRole('textbox').fill('delete');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(browser.questions).toEqual([]);
+  });
+});
 
 describe('a link form', () => {
   test('a link form asks for the profile first, and copies its issuer', async () => {
