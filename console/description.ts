@@ -18,6 +18,8 @@ export interface Field {
   readonly isNullable: boolean;
   /** For the kind `choice`. */
   readonly choices: readonly string[];
+  /** Code points of a password. */
+  readonly least?: number;
   /** Code points of a text, entries of `texts`. */
   readonly most?: number;
   /** The default value. */

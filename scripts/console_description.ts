@@ -64,6 +64,7 @@ interface Schema {
   readonly format?: string;
   readonly enum?: readonly string[];
   readonly anyOf?: readonly Schema[];
+  readonly minLength?: number;
   readonly maxLength?: number;
   readonly maxItems?: number;
   readonly default?: unknown;
@@ -80,6 +81,7 @@ function fieldOf(resource: Resource, member: Member): Field {
   const outer = schemaOf(member);
   const inner = outer.anyOf?.find(({ type }) => type !== 'null') ?? outer;
   const writable = writableMembers(resource, 'create').find((each) => each.name === name);
+  const { minLength: least = 0 } = inner;
   const most = inner.maxLength ?? inner.maxItems;
   const [example] = (inner.examples ?? outer.examples ?? []).flat();
   const fallback = outer.default;
@@ -93,6 +95,7 @@ function fieldOf(resource: Resource, member: Member): Field {
       writable !== undefined && (writable.isRequired || !writable.schema.safeParse(undefined).success),
     isNullable: outer !== inner,
     choices: inner.enum ?? [],
+    ...(least > 1 ? { least } : {}),
     ...(most === undefined ? {} : { most }),
     ...(typeof fallback === 'string' || typeof fallback === 'boolean' ? { fallback } : {}),
     ...(typeof example === 'string' ? { example } : {}),

@@ -6,6 +6,7 @@ import type { Field } from '../description.ts';
 import { Loading } from '../parts/notices.tsx';
 import { memberLabel, resourceLabel, valueLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
+import { PasswordInput } from './password_input.tsx';
 import type { Value, Verb } from './record_form.tsx';
 
 /** A record that a field can refer to, or another choice. */
@@ -88,7 +89,7 @@ function FieldFrame({ label, isOptional, hint, error, children }: FieldFrameProp
   );
 }
 
-type SharedAttributes = Readonly<Record<string, string | boolean>>;
+export type SharedAttributes = Readonly<Record<string, string | boolean>>;
 
 function Input({
   field,
@@ -118,7 +119,7 @@ function Input({
     return <textarea {...attributes} value={text} spellcheck={false} onInput={onInput} />;
   if (field.kind === 'password') {
     return (
-      <input {...attributes} type="password" value={text} autocomplete="new-password" onInput={onInput} />
+      <PasswordInput {...{ attributes, value: text, canGenerate: field.least !== undefined, onValue }} />
     );
   }
   return (
@@ -171,12 +172,18 @@ function Choice({ choices, text, attributes, onValue }: ChoiceProps) {
   );
 }
 
-function hintOf({ kind, example, isImmutable, references }: Field, verb: Verb): string | undefined {
-  if (kind === 'password' && verb === 'update') return 'Leave empty to keep the current value.';
+function hintOf({ kind, least, example, isImmutable, references }: Field, verb: Verb): string | undefined {
+  if (kind === 'password') {
+    const rules = [
+      least !== undefined && `At least ${least} characters.`,
+      verb === 'update' && 'Leave empty to keep the current value.',
+    ];
+    return rules.filter(Boolean).join(' ') || undefined;
+  }
   if (kind === 'texts') return `One per line${example === undefined ? '' : `, for example ${example}`}.`;
   if (isImmutable) return 'Cannot be changed while other records refer to it.';
   if (references !== undefined) return `The ID of ${article(resourceLabel(references).one)} of this realm.`;
-  return example === undefined || kind === 'password' ? undefined : `For example ${example}`;
+  return example === undefined ? undefined : `For example ${example}`;
 }
 
 function article(noun: string): string {

@@ -15,7 +15,13 @@ export function brokenRule(field: Field, value: Value, isRequired: boolean): str
   if (value.trim() === '') {
     return isRequired ? missingSentence(memberLabel(field.name), field.kind === 'reference') : undefined;
   }
-  return tooLong(field, value) ?? invalid(field, value.trim());
+  return tooShort(field, value) ?? tooLong(field, value) ?? invalid(field, value.trim());
+}
+
+/** The service counts as `src/model/password.ts` does. */
+function tooShort({ least = 0 }: Field, value: string): string | undefined {
+  const characters = [...value.normalize('NFKC')].length;
+  return characters < least ? `Enter at least ${least} characters, not ${characters}.` : undefined;
 }
 
 function tooLong({ kind, most }: Field, value: string): string | undefined {
@@ -38,8 +44,9 @@ function invalid({ kind }: Field, value: string): string | undefined {
 
 const PREDICATE = /^(?:must|has|have|is|are|needs|cannot)\b/;
 
-/** The rule of an error of the service as a sentence: `must be unique` at a subject is `Subject must be unique.` */
+/** The rule of an error of the service as a sentence: `must be unique` at a subject is `Subject must be unique.` How it counts is left out. */
 export function ruleSentence(label: string, rule: string): string {
-  const words = PREDICATE.test(rule) ? `${label} ${rule}`.trim() : rule;
+  const plain = rule.replace(/,? (?:before and )?after NFKC/, '');
+  const words = PREDICATE.test(plain) ? `${label} ${plain}`.trim() : plain;
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import {
+  copiedText,
   expectNoErrors,
   expectNoErrorsInAnyView,
   openSignedIn,
@@ -78,6 +79,30 @@ describe('a form', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(browser.questions).toEqual([]);
+  });
+
+  test('a password form states its rule, and generates a password that is shown, copied and stored', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).user);
+    const { page } = window;
+    await press(page, 'Add password link');
+    const password = page.getByLabel('Password', { exact: true });
+    await page.getByText('At least 8 characters.', { exact: true }).waitFor();
+    expect(await password.getAttribute('type')).toBe('password');
+    await page.getByRole('textbox', { name: 'Username' }).fill('jane.generated');
+    await press(page, 'Generate');
+    const generated = await password.inputValue();
+    expect(generated).toMatch(/^([a-km-z2-9]{4}-){4}[a-km-z2-9]{4}$/);
+    expect(await password.getAttribute('type')).toBe('text');
+    expect(await copiedText(window, page.getByRole('button', { name: 'Copy the password' }))).toBe(generated);
+    await expectNoErrorsInAnyView(window);
+    await press(page, 'Hide');
+    expect(await password.getAttribute('type')).toBe('password');
+    await press(page, 'Generate');
+    expect(await password.inputValue()).not.toBe(generated);
+    await press(page, 'Create');
+    await page.getByText('jane.generated').first().waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await expectNoErrors(window);
   });
 });
 
