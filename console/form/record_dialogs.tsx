@@ -30,17 +30,20 @@ interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow' |
   readonly description: Description;
   readonly parentKey: Key;
   readonly initial?: Partial<ApiRecord>;
+  /** Text above the form. */
+  readonly introduction?: ComponentChildren;
   readonly onDone: (created: WithEtag) => void;
   readonly onClose: () => void;
 }
 
 /** Creates a record; a repeated request creates it once. */
 export function CreateDialog(props: CreateDialogProps) {
-  const { description, parentKey, initial = {}, onDone, onClose, ...rest } = props;
+  const { description, parentKey, initial = {}, introduction, onDone, onClose, ...rest } = props;
   const keys = useMemo(() => new Map<string, string>(), []);
   const { one } = resourceLabel(description.name);
   return (
     <Dialog title={`New ${one}`} onClose={onClose}>
+      {introduction}
       <RecordForm
         {...rest}
         description={description}

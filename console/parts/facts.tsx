@@ -9,7 +9,7 @@ import { UntrustedText } from './untrusted_text.tsx';
 interface RecordFactsProps {
   readonly description: Description;
   readonly record: ApiRecord;
-  /** Further facts. */
+  /** Further facts, shown first. */
   readonly children?: ComponentChildren;
 }
 
@@ -17,6 +17,7 @@ interface RecordFactsProps {
 export function RecordFacts({ description, record, children }: RecordFactsProps) {
   return (
     <dl class="facts">
+      {children}
       {description.fields
         .filter(({ isShown }) => isShown)
         .map(({ name, kind }) => (
@@ -27,7 +28,6 @@ export function RecordFacts({ description, record, children }: RecordFactsProps)
             )}
           </Fact>
         ))}
-      {children}
       <Fact label="ID">
         <Identifier id={record.id} what={`the ${resourceLabel(description.name).one} ID`} />
       </Fact>

@@ -104,6 +104,33 @@ describe('a form', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await expectNoErrors(window);
   });
+
+  test('the form of a provider states the order of its registration, with examples of providers', async () => {
+    const window = await openSignedIn(service, pagePaths(shop).realm);
+    const { page } = window;
+    await press(page, 'New OIDC profile');
+    const steps = page.getByRole('dialog').getByRole('listitem');
+    expect((await steps.allInnerTexts()).map((each) => each.split(' ')[0])).toEqual([
+      'Register',
+      'Create',
+      'Copy',
+      'Add',
+    ]);
+    await page.getByText(/where TENANT is the ID of your directory/).waitFor();
+    expect(await page.getByRole('button', { name: 'Generate' }).count()).toBe(0);
+    await expectNoErrorsInAnyView(window);
+    await page.getByLabel('Name', { exact: true }).fill('Entra ID');
+    await page
+      .getByLabel('Discovery URL')
+      .fill('https://login.microsoftonline.com/9188040d/v2.0/.well-known/openid-configuration');
+    await page.getByLabel('Client ID').fill('6731de76-14a6-49ae-97bc-6eba6914391e');
+    await page.getByLabel('Client secret').fill('of the application');
+    await press(page, 'Create');
+    await page.getByRole('heading', { name: 'Entra ID' }).waitFor();
+    await page.getByRole('button', { name: 'Copy the redirect URI' }).waitFor();
+    expect(await page.locator('main dt').first().innerText()).toBe('Redirect URI');
+    await expectNoErrorsInAnyView(window);
+  });
 });
 
 describe('a link form', () => {

@@ -15,6 +15,7 @@ test('the page of an OIDC profile has a button that copies the redirect URI whic
   const window = await openSignedIn(service, `#/realms/${realm}/oidc-profiles/${profile}`);
   const { page } = window;
   await page.getByText(uri, { exact: true }).waitFor();
+  expect(await page.locator('main dt').first().innerText()).toBe('Redirect URI');
   expect(await copiedText(window, page.getByRole('button', { name: 'Copy the redirect URI' }))).toBe(uri);
   await page.getByText('Copied the redirect URI.').waitFor();
   await expectNoErrorsInAnyView(window);

@@ -35,8 +35,8 @@ function RedirectUri({ uri }: { readonly uri: string }) {
     <Fact label="Redirect URI">
       <UntrustedText text={uri} /> <CopyButton text={uri} what="the redirect URI" />
       <p class="hint">
-        Register it at the provider. It works in the account realm, once that realm has the redirect URIs of
-        the storefront.
+        Add it to the application at the provider. It works in the account realm, once that realm has the
+        redirect URIs of the storefront.
       </p>
     </Fact>
   );

@@ -1,3 +1,4 @@
+import type { ComponentProps } from 'preact';
 import { RESOURCES } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
@@ -60,7 +61,13 @@ export function RealmPage({ parameters: { realm = '' } }: PageProps) {
       />
       {hasScope(state, 'profiles:read') && (
         <>
-          <Profiles realm={realm} description={RESOURCES.oidcProfiles} path="oidc-profiles" />
+          <Profiles
+            realm={realm}
+            description={RESOURCES.oidcProfiles}
+            path="oidc-profiles"
+            introduction={<ProviderSteps />}
+            hintsFor={() => PROVIDER_HINTS}
+          />
           <Profiles realm={realm} description={RESOURCES.passwordProfiles} path="password-profiles" />
         </>
       )}
@@ -68,19 +75,40 @@ export function RealmPage({ parameters: { realm = '' } }: PageProps) {
   );
 }
 
-interface ProfilesProps {
+/** How a provider and its profile come to know each other. */
+function ProviderSteps() {
+  return (
+    <ol class="steps">
+      <li>Register an application at the provider: it has a client ID and a client secret then.</li>
+      <li>Create the profile here, with both.</li>
+      <li>Copy the redirect URI from the page that opens.</li>
+      <li>Add it to the application at the provider.</li>
+    </ol>
+  );
+}
+
+const PROVIDER_HINTS = {
+  discovery_url:
+    'For Entra ID https://login.microsoftonline.com/TENANT/v2.0/.well-known/openid-configuration, where TENANT is the ID of your directory. Of others the address before /.well-known differs: https://accounts.google.com, https://DOMAIN.okta.com, https://HOST/realms/REALM for Keycloak.',
+  client_id:
+    'The ID that the provider has given the application, such as 6731de76-14a6-49ae-97bc-6eba6914391e.',
+  client_secret: 'The value of the secret, not its ID. It is never shown again.',
+};
+
+interface ProfilesProps extends Pick<ComponentProps<typeof CreateButton>, 'introduction' | 'hintsFor'> {
   readonly realm: string;
   readonly description: Description;
   readonly path: string;
 }
 
-function Profiles({ realm, description, path }: ProfilesProps) {
+function Profiles({ realm, description, path, ...form }: ProfilesProps) {
   const { many } = resourceLabel(description.name);
   return (
     <section class="section" aria-label={many}>
       <div class="card-head">
         <h2>{capitalized(many)}</h2>
         <CreateButton
+          {...form}
           description={description}
           parentKey={[realm]}
           onDone={({ record }) => navigate(href('realms', realm, path, record.id))}

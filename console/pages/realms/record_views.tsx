@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, ComponentProps } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import {
   type ApiRecord,
@@ -94,14 +94,11 @@ export function RecordList({ description, parentKey, hrefOf, more, empty }: Reco
   );
 }
 
-interface CreateButtonProps {
-  readonly description: Description;
-  readonly parentKey: Key;
-  readonly onDone: (created: WithEtag) => void;
-}
+type CreateButtonProps = Omit<ComponentProps<typeof CreateDialog>, 'onClose'>;
 
 /** Creates a record; hidden without the scope. */
-export function CreateButton({ description, parentKey, onDone }: CreateButtonProps) {
+export function CreateButton(props: CreateButtonProps) {
+  const { description, onDone } = props;
   const [isOpen, setOpen] = useState(false);
   const state = useObservable(session);
   if (!canCreateOrDelete(state, description)) return null;
@@ -113,8 +110,7 @@ export function CreateButton({ description, parentKey, onDone }: CreateButtonPro
       </button>
       {isOpen && (
         <CreateDialog
-          description={description}
-          parentKey={parentKey}
+          {...props}
           onDone={(created) => {
             setOpen(false);
             onDone(created);
@@ -136,7 +132,7 @@ interface RecordPageProps {
   readonly after: string;
   /** Further buttons. */
   readonly actions?: ComponentChildren;
-  /** Further facts. */
+  /** Further facts, shown first. */
   readonly facts?: (loaded: LinkedRecord) => ComponentChildren;
 }
 
