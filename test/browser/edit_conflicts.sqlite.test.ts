@@ -179,7 +179,7 @@ test('a link deleted during its edit is reported as not found, and leaves the pa
   await page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectError(/status of 404/);
   await press(page, 'Cancel');
-  await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
+  await page.getByRole('row', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
   await expectNoErrors(window);
 });
 
@@ -280,12 +280,12 @@ describe('removing a link', () => {
   test('removing a link edited since the page was loaded shows the change at once', async () => {
     const link = await madeLink('carol');
     const { window, dialog, open } = await removing('carol');
-    await window.page.getByRole('article', { name: 'OIDC link carol' }).waitFor();
+    await window.page.getByRole('row', { name: 'OIDC link carol' }).waitFor();
     await link.rename('dave');
     await open();
     await dialog.getByText('This record changed since it was displayed.').waitFor();
     await press(window.page, 'Cancel');
-    await window.page.getByRole('article', { name: 'OIDC link dave' }).waitFor();
+    await window.page.getByRole('row', { name: 'OIDC link dave' }).waitFor();
     expect(await link.status()).toBe(200);
     await link.remove();
     await expectNoErrors(window);
@@ -301,7 +301,7 @@ describe('removing a link', () => {
     await dialog.getByText('Not found, or not visible to this session.').waitFor();
     await window.expectError(/status of 404/);
     await press(window.page, 'Cancel');
-    await window.page.getByRole('article', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
+    await window.page.getByRole('row', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
     await expectNoErrors(window);
   });
 });

@@ -173,7 +173,7 @@ describe('a link form', () => {
       const { page } = window;
       await press(page, 'Add OIDC link');
       await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
-      await page.getByLabel('Subject').fill(SUBJECT);
+      await page.getByLabel('Subject', { exact: true }).fill(SUBJECT);
       await press(page, 'Create');
       await page.getByText('Subject must be unique in the realm, together with issuer.').waitFor();
       await window.expectError(/status of 422/);
@@ -197,13 +197,13 @@ describe('a link form', () => {
   test('a removed link can be created again with its values', async () => {
     const window = await openSignedIn(service, pagePaths(shop).user);
     const { page } = window;
-    const link = page.getByRole('article', { name: `OIDC link ${SUBJECT}` });
+    const link = page.getByRole('row', { name: `OIDC link ${SUBJECT}` });
     await press(page, `Remove ${SUBJECT}`);
     await press(page, 'Remove');
     await link.waitFor({ state: 'detached' });
     await expectNoErrors(window);
     await press(page, 'Undo');
-    expect(await page.getByLabel('Subject').inputValue()).toBe(SUBJECT);
+    expect(await page.getByLabel('Subject', { exact: true }).inputValue()).toBe(SUBJECT);
     await press(page, 'Create');
     await link.waitFor();
     await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });

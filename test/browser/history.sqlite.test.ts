@@ -102,7 +102,7 @@ test('the page of a user with many links loads more of them on demand', async ()
   }
   const window = await openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
   const { page } = window;
-  const links = page.getByRole('article', { name: /^OIDC link subject/ });
+  const links = page.getByRole('row', { name: /^OIDC link subject/ });
   const namesOf = () => links.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''));
   await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
   const requests: string[] = [];
@@ -124,7 +124,7 @@ test('the page of a user with many links loads more of them on demand', async ()
     .click();
   await page.getByLabel('Subject', { exact: true }).fill('another subject');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await page.getByRole('article', { name: 'OIDC link another subject' }).waitFor();
-  expect(await page.getByRole('article', { name: `OIDC link ${subject}`, exact: true }).count()).toBe(1);
+  await page.getByRole('row', { name: 'OIDC link another subject' }).waitFor();
+  expect(await page.getByRole('row', { name: `OIDC link ${subject}`, exact: true }).count()).toBe(1);
   expect(await links.count()).toBe(PAGE);
 });

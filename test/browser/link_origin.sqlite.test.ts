@@ -86,7 +86,7 @@ test.each(ORIGINS)('the page of a user says how a link came into being: %s', asy
   const window = await openSignedIn(service, `#/realms/${realmId}/users/${id}`, {
     scope: `${READ_SCOPE} admin`,
   });
-  await window.page.getByRole('article').getByText(words, { exact: true }).waitFor();
+  await window.page.getByRole('row').getByText(words, { exact: true }).waitFor();
   // Whether somebody vouched for the address is for the service alone.
   expect(await window.page.getByText(/vouched/i).count()).toBe(0);
   await expectNoErrorsInAnyView(window);
@@ -105,11 +105,11 @@ test('the page of a user names the client of a link by its ID, and none without 
   const fragment = `#/realms/${realmId}/users/${id}`;
   const reader = await openSignedIn(service, fragment, { scope: READ_SCOPE });
   const words = `created with the user by ${calls.client.clientId}`;
-  await reader.page.getByRole('article').getByText(words, { exact: true }).waitFor();
+  await reader.page.getByRole('row').getByText(words, { exact: true }).waitFor();
   await expectNoErrors(reader);
   const scope = READ_SCOPE.replace(' changes:read', '');
   const other = await openSignedIn(service, fragment, { scope });
-  await other.page.getByRole('article').getByText('since').waitFor();
+  await other.page.getByRole('row').locator('time').first().waitFor();
   expect(await other.page.getByText('created with the user').count()).toBe(0);
   await expectNoErrors(other);
 });

@@ -134,7 +134,7 @@ describe.each(VIEWS)('on a %s', (...view) => {
 
   test('a link is removed, the removal is undone, and the history names who did it', async () => {
     await walk(view, async ({ page, click, find, end }) => {
-      const link = page.getByRole('article', { name: `OIDC link ${SUBJECT}` });
+      const link = page.getByRole('row', { name: `OIDC link ${SUBJECT}` });
       await find('jane.doe@');
       await click(hit(page, 'Jane Doe').first());
       await click(button(page, `Remove ${SUBJECT}`));

@@ -11,7 +11,7 @@ const { service, shop } = await openShop();
 
 const saved = (page: Page, words: string) => page.getByRole('status').filter({ hasText: words }).waitFor();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-const link = ({ page }: ConsoleWindow, name: string) => page.getByRole('article', { name });
+const link = ({ page }: ConsoleWindow, name: string) => page.getByRole('row', { name });
 const fragment = ({ page }: ConsoleWindow) => page.evaluate('location.hash') as Promise<string>;
 
 async function createUser(name: string) {
@@ -133,7 +133,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Add OIDC link');
       await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
       expect(await page.getByLabel('Issuer').inputValue()).toBe('https://partners.example.org');
-      await page.getByLabel('Subject').fill('auth0|5f7c8ec7c33c6c004bbafe82');
+      await page.getByLabel('Subject', { exact: true }).fill('auth0|5f7c8ec7c33c6c004bbafe82');
       await page.getByLabel('Issuer').fill('https://login.example.com');
       await press(page, 'Create');
       await page
@@ -143,7 +143,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
         .waitFor();
       await window.expectError(/status of 422/);
       await page.getByLabel('Issuer').fill('https://partners.example.org');
-      await page.getByLabel('Subject').fill('new-subject');
+      await page.getByLabel('Subject', { exact: true }).fill('new-subject');
       await press(page, 'Create');
       await link(window, 'OIDC link new-subject').waitFor();
       await press(page, 'Edit new-subject');
@@ -162,7 +162,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       const window = await openSignedIn(service, pagePaths(shop).user, { view });
       const { page } = window;
       await press(page, 'Add password link');
-      await page.getByLabel('Username').fill('jane.second');
+      await page.getByLabel('Username', { exact: true }).fill('jane.second');
       await page.getByLabel('Password', { exact: true }).fill('short');
       await press(page, 'Create');
       await page.getByText('Enter at least 8 characters, not 5.').waitFor();
@@ -178,7 +178,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       }
       expect(await page.textContent('body')).not.toContain('correct horse');
       await press(page, 'Edit jane.second');
-      await page.getByLabel('Username').fill('jane.third');
+      await page.getByLabel('Username', { exact: true }).fill('jane.third');
       await press(page, 'Save');
       await link(window, 'password link jane.third').waitFor();
       await press(page, 'Remove jane.third');

@@ -112,8 +112,12 @@ async function readProfile(
   }
 }
 
+/** The member that identifies the user at sign-in. */
+export function nameMember({ description }: Link): string {
+  return LINK_KINDS.find((each) => each.description === description)?.name ?? 'id';
+}
+
 /** The subject or username of a link. */
-export function nameOf({ description, record }: Link): string {
-  const kind = LINK_KINDS.find((each) => each.description === description);
-  return String(record[kind?.name ?? 'id']);
+export function nameOf(link: Link): string {
+  return String(link.record[nameMember(link)]);
 }

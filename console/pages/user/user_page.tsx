@@ -13,8 +13,8 @@ import { hasScope, session } from '../../session/session.ts';
 import { realmBreadcrumbs } from '../realms/record_views.tsx';
 import { type Action, UserDialog } from './dialogs.tsx';
 import { History, useChanges } from './history.tsx';
-import { IdentityGraph, LinkControls } from './identity_graph.tsx';
 import { linkOrigin } from './link_origin.ts';
+import { LinksTable } from './links_table.tsx';
 import { LINK_KINDS, type Link, loadUser, nameOf, type UserWithLinks } from './load_user.ts';
 import { SignInThrottle } from './sign_in_throttle.tsx';
 
@@ -140,12 +140,11 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
           <AddLinkButtons onAction={onAction} />
         </div>
         {links.length > 0 && (
-          <IdentityGraph
+          <LinksTable
             realm={realm}
-            user={user.record}
             links={links}
             originOf={(link) => linkOrigin(link, changes)}
-            controls={(link) => <LinkControls link={link} onAction={onAction} />}
+            onAction={onAction}
           />
         )}
         {throttleable.map((link) => (

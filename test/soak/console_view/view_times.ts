@@ -6,7 +6,7 @@ import { uncachedWindow, type ViewTarget } from './targets.ts';
  */
 export const WATCH_VIEW = `globalThis.viewSince = (start) => new Promise((resolve, reject) => {
   setTimeout(() => reject(new Error('the user was not drawn')), 15_000);
-  const isDrawn = () => ['.picture-user .tile-name', '.picture-links .tile-name'].every(
+  const isDrawn = () => ['.facts dd', '.links tbody th'].every(
     (each) => (document.querySelector(each)?.textContent ?? '') !== '');
   const observer = new MutationObserver(() => {
     if (!isDrawn()) return;

@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test';
+import { oidcProfile, oidcProfileInfo, user } from '../../src/model/resources.ts';
+import { createRecord, kindOf } from '../support/resource_cases.ts';
+import {
+  copiedText,
+  expectNoErrors,
+  expectNoErrorsInAnyView,
+  HOSTILE_TEXTS,
+  openSignedIn,
+  WRITE_SCOPE,
+} from './console_session.ts';
+import { openShop } from './open_console.ts';
+
+/** The links of a user, as a table. */
+
+const { service, shop } = await openShop();
+const token = await service.token(WRITE_SCOPE);
+
+const create = async (
+  resource: Parameters<typeof kindOf>[0],
+  data: Readonly<Record<string, unknown>>,
+  home = shop,
+) => (await createRecord(service, token, { kind: kindOf(resource), home, data })).id;
+
+const openUser = (id: string) => openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
+
+/** A user with 12 links, whose providers and subjects are hostile texts. */
+async function createUserWithLinks() {
+  const id = await create(user, { name: HOSTILE_TEXTS.script, email: 'twelve@example.com' });
+  const texts = Object.values(HOSTILE_TEXTS);
+  for (let count = 0; count < 12; count += 1) {
+    const issuer = `https://issuer${count}.example`;
+    const text = texts[count % texts.length] ?? '';
+    const discovery_url = `${issuer}/.well-known/openid-configuration`;
+    const oidc_profile_id = await create(oidcProfile, { name: text, discovery_url });
+    await create(oidcProfileInfo, { subject: text, issuer, oidc_profile_id }, { ...shop, user: id });
+  }
+  return id;
+}
+
+test('a user with 12 links has a row for each, with its provider, and copies its subject unchanged', async () => {
+  const window = await openUser(await createUserWithLinks());
+  const { page } = window;
+  const rows = page.getByRole('region', { name: 'How this user signs in' }).locator('tbody tr');
+  await rows.nth(11).waitFor();
+  expect(await rows.count()).toBe(12);
+  const copied = new Set<string>();
+  for (const row of await rows.all()) {
+    await row.getByText(/^https:\/\/issuer\d+\.example$/).waitFor();
+    copied.add(await copiedText(window, row.getByRole('button', { name: 'Copy the subject' })));
+  }
+  expect(copied).toEqual(new Set<string>(Object.values(HOSTILE_TEXTS)));
+  await expectNoErrorsInAnyView(window);
+});
+
+test('a user without links has no table, and the page says what to add', async () => {
+  const window = await openUser(await create(user, { name: 'Nobody', email: 'none@example.com' }));
+  await window.page.getByText('No links yet').waitFor();
+  expect(await window.page.getByRole('table').count()).toBe(0);
+  await expectNoErrors(window);
+});
