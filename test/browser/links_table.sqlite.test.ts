@@ -22,7 +22,8 @@ const create = async (
   home = shop,
 ) => (await createRecord(service, token, { kind: kindOf(resource), home, data })).id;
 
-const openUser = (id: string) => openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
+const openUser = (id: string, scope = WRITE_SCOPE) =>
+  openSignedIn(service, `#/realms/${shop.realm}/users/${id}`, { scope });
 
 /** A user with 12 links, whose providers and subjects are hostile texts. */
 async function createUserWithLinks() {
@@ -58,4 +59,34 @@ test('a user without links has no table, and the page says what to add', async (
   await window.page.getByText('No links yet').waitFor();
   expect(await window.page.getByRole('table').count()).toBe(0);
   await expectNoErrors(window);
+});
+
+/** The text of the dialog that a button opens, once the current version of the record is read. */
+async function dialogText(id: string, button: string, verb: string) {
+  const window = await openUser(id, `${WRITE_SCOPE} admin`);
+  await window.page.getByRole('button', { name: button, exact: true }).click();
+  const dialog = window.page.getByRole('dialog');
+  await dialog.getByRole('button', { name: verb, exact: true }).waitFor();
+  await expectNoErrors(window);
+  return dialog.innerText();
+}
+
+test.each(['Delete', 'Erase permanently'])(
+  'the dialog of %s names the providers through which the user can no longer sign in',
+  async (verb) => {
+    const text = await dialogText(shop.user, verb, verb);
+    for (const provider of ['Company login (2 links)', 'Partner portal', 'Passwords']) {
+      expect(text).toContain(provider);
+    }
+  },
+);
+
+test('the dialog that removes the only link of a user names its provider, and says that it is the only one', async () => {
+  const id = await create(user, { name: 'One', email: 'one@example.com' });
+  const data = { subject: 'one', issuer: 'https://login.example.com', oidc_profile_id: shop.oidcProfile };
+  await create(oidcProfileInfo, data, { ...shop, user: id });
+  const sentence = 'cannot sign in as one through Company login, the only way to sign in that this user has.';
+  expect(await dialogText(id, 'Remove one', 'Remove')).toContain(sentence);
+  const text = await dialogText(shop.user, 'Remove jdoe@corp.example', 'Remove');
+  expect(text).toContain('cannot sign in as jdoe@corp.example through Company login.');
 });

@@ -11,7 +11,7 @@ import { Loaded } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { LinkHistory } from './history.tsx';
-import { type Link, type LinkKind, nameOf, type UserWithLinks } from './load_user.ts';
+import { type Link, type LinkKind, nameOf, providerName, type UserWithLinks } from './load_user.ts';
 
 /** The actions on the page of a user. */
 export type Action =
@@ -89,7 +89,9 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
           {(now) => (
             <p>
               From now on the user cannot sign in as{' '}
-              <UntrustedText text={nameOf({ ...action.link, record: now })} />.
+              <UntrustedText text={nameOf({ ...action.link, record: now })} /> through{' '}
+              <UntrustedText text={providerName(action.link)} />
+              {isOnlyLink(loaded) && ', the only way to sign in that this user has'}.
             </p>
           )}
         </DeleteDialog>
@@ -102,13 +104,36 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
   }
 }
 
+function isOnlyLink({ links, hasMore, forbidden }: UserWithLinks): boolean {
+  return links.length === 1 && !hasMore && forbidden.length === 0;
+}
+
+/** The providers through which a user without its links cannot sign in. */
+function LostProviders({ links, hasMore }: UserWithLinks) {
+  if (links.length === 0) return null;
+  return (
+    <p>
+      The user can no longer sign in through{' '}
+      {[...Map.groupBy(links, ({ profile }) => profile.id)].map(([id, [first, ...others]], index) => (
+        <span key={id}>
+          {index > 0 && ', '}
+          {first && <UntrustedText text={providerName(first)} />}
+          {others.length > 0 && ` (${others.length + 1} links)`}
+        </span>
+      ))}
+      {hasMore && ' and other providers'}.
+    </p>
+  );
+}
+
 interface UserDialogTarget {
   readonly realm: string;
   readonly loaded: UserWithLinks;
   readonly onClose: () => void;
 }
 
-function DeleteUserDialog({ realm, loaded: { user }, onClose }: UserDialogTarget) {
+function DeleteUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
+  const { user } = loaded;
   return (
     <DeleteDialog
       description={RESOURCES.users}
@@ -120,13 +145,16 @@ function DeleteUserDialog({ realm, loaded: { user }, onClose }: UserDialogTarget
       onClose={onClose}
     >
       {({ name }) => (
-        <p>
-          <strong>
-            <UntrustedText text={String(name)} />
-          </strong>{' '}
-          and all of its links are deleted. The audit log keeps the old values: erase the user to remove those
-          too.
-        </p>
+        <>
+          <p>
+            <strong>
+              <UntrustedText text={String(name)} />
+            </strong>{' '}
+            and all of its links are deleted. The audit log keeps the old values: erase the user to remove
+            those too.
+          </p>
+          <LostProviders {...loaded} />
+        </>
       )}
     </DeleteDialog>
   );
@@ -154,6 +182,7 @@ function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
         </strong>{' '}
         and all of its links are deleted, and so is all personal data in the audit log. This cannot be undone.
       </p>
+      <LostProviders {...loaded} />
       <ActionError problem={problem} />
     </Confirmation>
   );

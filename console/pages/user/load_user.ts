@@ -121,3 +121,8 @@ export function nameMember({ description }: Link): string {
 export function nameOf(link: Link): string {
   return String(link.record[nameMember(link)]);
 }
+
+/** The name of the profile of a link, or its ID. */
+export function providerName({ profile }: Link): string {
+  return String(profile.record?.name ?? profile.id);
+}
