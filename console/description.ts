@@ -52,6 +52,27 @@ export interface Description {
   readonly fields: readonly Field[];
 }
 
+/** A limit on a metric, from an alert rule. */
+export interface HealthCheck {
+  readonly name: string;
+  /** The value is broken above it. */
+  readonly limit: number;
+  readonly metric: string;
+  /** Patterns that labels of a sample must match. */
+  readonly labels: readonly (readonly [label: string, pattern: string])[];
+  /** The value is the share of this metric. */
+  readonly per?: string;
+  /** Of a counter or histogram: whether the value is a second's or that of all `seconds`. */
+  readonly over?: 'rate' | 'increase';
+  readonly seconds?: number;
+  /** Of a histogram. */
+  readonly quantile?: number;
+  /** What to do if it is broken. */
+  readonly advice: string;
+  /** A path in the repository. */
+  readonly guide: string;
+}
+
 export interface ConsoleSchema {
   readonly resources: Readonly<
     Record<
@@ -74,6 +95,9 @@ export interface ConsoleSchema {
   readonly implicitScopes: readonly string[];
   /** Every event that a webhook target can receive. */
   readonly events: readonly string[];
+  readonly healthChecks: readonly HealthCheck[];
+  /** The address of the files of this release; absent while the package names no repository. */
+  readonly files?: string;
   /** Of the package. */
   readonly version: string;
 }

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BunPlugin } from 'bun';
 import { describeForConsole } from './console_description.ts';
+import { readManifest } from './release/repository.ts';
 
 /**
  * Builds the console into dist/console/: the pages `index.html` and `docs.html`, and their assets with content hashes in their
@@ -83,7 +84,7 @@ async function bundle(): Promise<readonly Asset[]> {
 
 /** The descriptions of resources, as plain data. */
 function schemaModule(): BunPlugin {
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const schema = describeForConsole(readManifest());
   return {
     name: 'schema',
     setup(build) {
@@ -91,7 +92,7 @@ function schemaModule(): BunPlugin {
       build.onResolve({ filter: /^authrealm:schema$/ }, ({ path }) => ({ path, namespace: space }));
       build.onLoad({ filter: /.*/, namespace: space }, () => ({
         loader: 'js',
-        contents: `export const SCHEMA = ${JSON.stringify(describeForConsole(version))};`,
+        contents: `export const SCHEMA = ${JSON.stringify(schema)};`,
       }));
     },
   };

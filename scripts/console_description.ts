@@ -14,9 +14,13 @@ import {
 import { DESCRIPTIONS } from '../src/model/resources.ts';
 import { writableMembers } from '../src/model/writable_members.ts';
 import { parentFields } from '../src/records/format.ts';
+import { readHealthChecks } from './health_checks.ts';
+import { type Manifest, repositoryLinks } from './release/repository.ts';
 
-/** The resources, limits, scopes and events in the form that the console uses, derived from the descriptions of the service. */
-export function describeForConsole(version: string): ConsoleSchema {
+/** The resources, limits, scopes, events and checks in the form that the console uses, derived from the descriptions of the service. */
+export function describeForConsole(manifest: Manifest): ConsoleSchema {
+  const { version } = manifest;
+  const links = repositoryLinks(manifest);
   const described = Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, describe(resource)]);
   return {
     resources: Object.fromEntries(described) as ConsoleSchema['resources'],
@@ -32,6 +36,8 @@ export function describeForConsole(version: string): ConsoleSchema {
     scopes: SCOPES,
     implicitScopes: SCOPES.filter((scope) => IMPLICIT_SCOPES.has(scope)),
     events: EVENT_NAMES,
+    healthChecks: readHealthChecks(),
+    ...(links ? { files: `${links.repository}/blob/v${version}` } : {}),
     version,
   };
 }

@@ -28,7 +28,7 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   client: 'profile-infos:read',
   webhooks: 'Search index',
   webhook: 'https://hooks.example.com/authrealm',
-  health: 'Latest metrics',
+  health: 'counted from',
   nowhere: 'Nothing at this address',
 };
 

@@ -137,6 +137,7 @@ describe('links', () => {
 
   const sources = [...new Bun.Glob('{src,console,test,scripts,bench}/**/*.{ts,tsx}').scanSync(ROOT)]
     .filter((path) => !path.includes('node_modules'))
+    .concat('deploy/prometheus/alerts.yaml')
     .sort();
 
   test.each(sources)('%s: every page and heading that it cites exists', (source) => {

@@ -1,14 +1,28 @@
+import { SCHEMA } from 'authrealm:schema';
+import { useEffect, useState } from 'preact/hooks';
+import type { Snapshot } from '../../../src/ops/metrics/family.ts';
+import { callApi } from '../../api/call_api.ts';
 import { useFetch } from '../../api/use_fetch.ts';
+import type { HealthCheck } from '../../description.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
-import { duration, gaugeOf, labelOf, type MetricsReading, number, readMetrics, totalOf } from './metrics.ts';
+import { type CheckResult, runCheck } from './checks.ts';
+import { gaugeOf, labelOf, type MetricsReading, START_TIME } from './metrics.ts';
 
-/** The health of the service, over all its processes. */
+async function readMetrics(signal: AbortSignal): Promise<MetricsReading> {
+  const path = 'admin/v1/metrics';
+  const { body } = await callApi<{ data: { families: Snapshot } }>({ path, signal, scope: 'admin' });
+  return { at: Date.now(), families: new Map(body.data.families.map((family) => [family.name, family])) };
+}
+
+/** Whether the service is healthy, over all its processes. */
 export function HealthPage() {
   const fetched = useFetch(readMetrics, []);
+  const [first, setFirst] = useState<MetricsReading>();
+  useEffect(() => setFirst((before) => before ?? fetched.answer), [fetched.answer]);
   return (
     <>
       <PageHead
@@ -22,17 +36,17 @@ export function HealthPage() {
       <Loaded fetched={fetched}>
         {(reading) => (
           <>
-            <Service reading={reading} />
-            {!reading.families.has(REQUESTS) && (
+            <Checks reading={reading} earlier={first && isLater(reading, first) ? first : undefined} />
+            {!reading.families.has('authrealm_requests_total') && (
               <p class="note note-warn">
                 <Icon name="warning" />
                 <span>
-                  This service does not record request metrics. Start it with <code>--metrics</code> to see
+                  This service does not record request metrics. Start it with <code>--metrics</code> to check
                   requests and errors here.
                 </span>
               </p>
             )}
-            <Values reading={reading} />
+            <Service reading={reading} />
           </>
         )}
       </Loaded>
@@ -40,26 +54,87 @@ export function HealthPage() {
   );
 }
 
-function Service({ reading }: { readonly reading: MetricsReading }) {
-  const engine = labelOf(reading, 'authrealm_engine_info', 'engine');
-  const started = gaugeOf(reading, 'process_start_time_seconds');
-  const answering = gaugeOf(reading, 'authrealm_processes');
-  const streams = gaugeOf(reading, 'authrealm_change_streams');
-  const memory = gaugeOf(reading, 'process_resident_memory_bytes');
+/** Whether counters of the second reading are part of those of the first one: the service was not restarted. */
+function isLater(reading: MetricsReading, first: MetricsReading): boolean {
+  const startOf = (each: MetricsReading) => gaugeOf(each, START_TIME);
+  return reading !== first && startOf(reading) === startOf(first);
+}
+
+interface ChecksProps {
+  readonly reading: MetricsReading;
+  readonly earlier: MetricsReading | undefined;
+}
+
+/** The checks, broken ones first. */
+function Checks({ reading, earlier }: ChecksProps) {
+  const results = SCHEMA.healthChecks.map((check) => runCheck(check, reading, earlier));
+  const broken = results.filter(({ isBroken }) => isBroken);
+  const others = results.filter(({ isBroken }) => !isBroken);
   return (
-    <section class="card" aria-label="The service">
-      <dl class="tiles">
-        <Fact label="Engine">{ENGINES[engine ?? ''] ?? engine}</Fact>
-        <Fact label="Release">{labelOf(reading, 'authrealm_build_info', 'version')}</Fact>
-        <Fact label="Processes">{(answering ?? 1).toLocaleString()}</Fact>
-        <Fact label="Memory">{memory === undefined ? '–' : `${Math.round(memory / 2 ** 20)} MiB`}</Fact>
-        <Fact label="Change streams">{(streams ?? 0).toLocaleString()}</Fact>
-        <Fact label="Started">
-          {started === undefined ? '–' : <Timestamp at={new Date(started * 1_000).toISOString()} />}
-        </Fact>
-      </dl>
+    <section class="card" aria-label="Checks">
+      <div class="card-head">
+        <h2>
+          {broken.length === 0 ? 'No check fails' : `${broken.length} of ${results.length} checks fail`}
+        </h2>
+        <p class="faint small">
+          As of <Timestamp at={new Date(reading.at).toISOString()} />, counted from{' '}
+          {earlier ? <Timestamp at={new Date(earlier.at).toISOString()} /> : 'the start of the service'}
+        </p>
+      </div>
+      <div class="table-frame">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Check</th>
+              <th scope="col">Now</th>
+              <th scope="col">Limit</th>
+              <th scope="col">Guide</th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...broken, ...others].map((result) => (
+              <CheckRow key={result.check.name} {...result} />
+            ))}
+          </tbody>
+        </table>
+      </div>
     </section>
   );
+}
+
+function CheckRow({ check, value, isBroken }: CheckResult) {
+  const { name, limit, advice, guide } = check;
+  const page = guide.replace(/^docs\/|\.md.*$/g, '');
+  return (
+    <tr>
+      <th scope="row">
+        {name} {isBroken && <span class="badge badge-danger">fails</span>}
+        {isBroken && <p class="small">{advice}</p>}
+      </th>
+      <td>{value === undefined ? <span class="faint">not measured</span> : inUnit(check, value)}</td>
+      <td>{inUnit(check, limit)}</td>
+      <td>
+        {SCHEMA.files === undefined ? <code>{guide}</code> : <a href={`${SCHEMA.files}/${guide}`}>{page}</a>}
+      </td>
+    </tr>
+  );
+}
+
+const DIGITS = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 2 });
+const MINUTE_SECONDS = 60;
+
+/** With the unit of the check. */
+function inUnit({ metric, per, over, seconds = 0, quantile }: HealthCheck, value: number): string {
+  if (per !== undefined) return `${DIGITS.format(value * 100)} %`;
+  if (over === 'increase') return `${DIGITS.format(value)} in ${seconds / MINUTE_SECONDS} min`;
+  if (over === 'rate' && quantile === undefined) return `${DIGITS.format(value)} a second`;
+  return metric.endsWith('_seconds') ? duration(value) : DIGITS.format(value);
+}
+
+function duration(seconds: number): string {
+  return seconds < 2 * MINUTE_SECONDS
+    ? `${DIGITS.format(seconds)} s`
+    : `${DIGITS.format(seconds / MINUTE_SECONDS)} min`;
 }
 
 const ENGINES: Readonly<Record<string, string>> = {
@@ -68,63 +143,24 @@ const ENGINES: Readonly<Record<string, string>> = {
   citus: 'PostgreSQL with Citus',
 };
 
-const REQUESTS = 'authrealm_requests_total';
-
-type Read = (reading: MetricsReading) => number | undefined;
-
-const gauge =
-  (name: string): Read =>
-  (reading) =>
-    gaugeOf(reading, name);
-const total =
-  (name: string, status?: string): Read =>
-  (reading) =>
-    totalOf(reading, name, (labels) => status === undefined || labels.status === status);
-
-/** Counters count from the start of the service. */
-const ROWS: readonly (readonly [label: string, read: Read, format: (value: number) => string])[] = [
-  ['Webhook lag', gauge('authrealm_webhook_lag_seconds'), duration],
-  ['Dead letters, largest target', gauge('authrealm_webhook_dead_letters'), number],
-  ['Pending requests', gauge('authrealm_requests_in_flight'), number],
-  ['Age of last audit checkpoint', gauge('authrealm_checkpoint_age_seconds'), duration],
-  ['Requests since the start', total(REQUESTS), number],
-  ['Client errors (4xx) since the start', total(REQUESTS, '4xx'), number],
-  ['Server errors (5xx) since the start', total(REQUESTS, '5xx'), number],
-  ['Commits since the start', total('authrealm_commits_total'), number],
-  ['CPU time since the start', total('process_cpu_seconds_total'), duration],
-];
-
-/** The current values as a table. */
-function Values({ reading }: { readonly reading: MetricsReading }) {
+function Service({ reading }: { readonly reading: MetricsReading }) {
+  const engine = labelOf(reading, 'authrealm_engine_info', 'engine');
+  const started = gaugeOf(reading, START_TIME);
+  const memory = gaugeOf(reading, 'process_resident_memory_bytes');
   return (
-    <section class="section" aria-label="Latest metrics">
-      <div class="card-head">
-        <h2>Latest metrics</h2>
-        <p class="faint small">
-          <Timestamp at={reading.at} />
-        </p>
-      </div>
-      <div class="table-frame">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Metric</th>
-              <th scope="col">Value</th>
-            </tr>
-          </thead>
-          <tbody>
-            {ROWS.map(([label, read, format]) => {
-              const value = read(reading);
-              return (
-                <tr key={label}>
-                  <th scope="row">{label}</th>
-                  <td>{value === undefined ? <span class="faint">none</span> : format(value)}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </div>
+    <section class="card" aria-label="The service">
+      <dl class="tiles">
+        <Fact label="Engine">{ENGINES[engine ?? ''] ?? engine}</Fact>
+        <Fact label="Release">{labelOf(reading, 'authrealm_build_info', 'version')}</Fact>
+        <Fact label="Processes">{(gaugeOf(reading, 'authrealm_processes') ?? 1).toLocaleString()}</Fact>
+        <Fact label="Memory">{memory === undefined ? '–' : `${Math.round(memory / 2 ** 20)} MiB`}</Fact>
+        <Fact label="Change streams">
+          {(gaugeOf(reading, 'authrealm_change_streams') ?? 0).toLocaleString()}
+        </Fact>
+        <Fact label="Started">
+          {started === undefined ? '–' : <Timestamp at={new Date(started * 1_000).toISOString()} />}
+        </Fact>
+      </dl>
     </section>
   );
 }

@@ -24,7 +24,11 @@ interface Rule {
   readonly expr: string;
   readonly for?: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly description: string };
+  readonly annotations: {
+    readonly summary: string;
+    readonly description: string;
+    readonly runbook: string;
+  };
 }
 
 interface Panel {
@@ -205,7 +209,9 @@ describe('the alert rules', () => {
       expect(name).toMatch(/^Authrealm[A-Z]\w+$/);
       expect(['warning', 'critical']).toContain(rule.labels.severity);
       expect(rule.for ?? '0m').toMatch(/^\d+[sm]$/);
-      for (const text of Object.values(rule.annotations)) expect(text).toMatch(/\S{2}.*\.$/s);
+      const { runbook, ...texts } = rule.annotations;
+      for (const text of Object.values(texts)) expect(text).toMatch(/\S{2}.*\.$/s);
+      expect(runbook).toMatch(/^docs\/\S+\.md#[a-z-]+$/);
       // A label that the expression drops would be empty.
       const { selectors, grouped } = readQuery(rule.expr);
       const dropped = grouped.length > 0;
