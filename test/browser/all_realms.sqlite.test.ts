@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { Route } from 'playwright-core';
-import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import { expectNoErrors, openSignedIn, READ_SCOPE, showMore, WRITE_SCOPE } from './console_session.ts';
 import { type ConsoleWindow, PHONE } from './console_window.ts';
 import { openShop } from './open_console.ts';
 
@@ -91,11 +91,8 @@ test('the list of changes of all realms reaches the oldest change of each realm'
   for (const realm of realms) await addUser(realm, 'One');
   const window = await openSignedIn(service, '#/changes', { scope: READ_SCOPE });
   await live(window);
-  const list = window.page.locator('.long-list');
   const end = window.page.getByText('everything the feed retains');
-  for (; !(await end.isVisible()); await Bun.sleep(20))
-    await list.evaluate((element) => element.scrollBy(0, 20_000));
-  await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+  while (!(await end.isVisible())) await showMore(window);
   await rows(window).filter({ hasText: 'Realm created' }).filter({ hasText: 'Buyer Organization' }).waitFor();
   await expectNoErrors(window);
 });

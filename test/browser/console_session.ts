@@ -120,3 +120,11 @@ export const HOSTILE_TEXTS = {
   alike: 'pаypal',
   long: 'W'.repeat(255),
 } as const;
+
+/** Reads the next page of the list. */
+export async function showMore({ page }: ConsoleWindow): Promise<void> {
+  const items = page.locator('.long-list li');
+  const shown = await items.count();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await items.nth(shown).waitFor();
+}

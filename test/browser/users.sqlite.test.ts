@@ -1,15 +1,23 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
+import { LIMITS } from '../../src/model/limits.ts';
 import { realm as realms, user } from '../../src/model/resources.ts';
 import { createFixture, insertRecord, realmMembers, startService, userMembers } from '../support/service.ts';
-import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
+import {
+  expectNoErrors,
+  expectNoErrorsInAnyView,
+  openSignedIn,
+  READ_SCOPE,
+  showMore,
+} from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
 /** The Users page: all users of all realms, or of one. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-/** More than one page. */
+/** More than two pages. */
 const CROWD = 230;
+const PAGE_ROWS = LIMITS.pageRecordsMax;
 
 const service = await startService();
 const small = (await createFixture(service.db)).realm;
@@ -38,20 +46,47 @@ test('Users is one click from the start, with all users of all realms, their num
   const list = page.getByRole('list', { name: 'users' });
   await list.getByText('Crowded Shop').first().waitFor();
   await expectNoErrorsInAnyView(window);
-  await page.locator('.long-list').focus();
-  const seen = new Set<string>();
-  while (seen.size < CROWD + 1) {
-    for (const link of await list.locator('a').evaluateAll((all) => all.map((a) => a.getAttribute('href'))))
-      seen.add(String(link));
-    // From the end back to the start: rows may have been passed before they were loaded.
-    await page.locator('.long-list').evaluate((element) => {
-      const isAtEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - 1;
-      element.scrollBy(0, isAtEnd ? -element.scrollTop : 500);
-    });
-    await Bun.sleep(50);
-  }
-  expect(seen.size).toBe(CROWD + 1);
+  const rows = list.getByRole('link');
+  expect(await rows.count()).toBe(PAGE_ROWS);
+  const more = page.getByRole('button', { name: 'Show more' });
+  while (await more.isVisible()) await showMore(window);
+  const links = await rows.evaluateAll((all) => all.map((a) => a.getAttribute('href')));
+  expect(new Set(links).size).toBe(CROWD + 1);
+  expect(links).toHaveLength(CROWD + 1);
   await expectNoErrors(window);
+});
+
+test('the next users of a list are read by keys alone, and the first of them has the focus', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.goto(`${service.url}/console#/users?realm=${crowded}`);
+  const rows = page.getByRole('list', { name: 'users' }).getByRole('link');
+  for (const shown of [PAGE_ROWS, 2 * PAGE_ROWS]) {
+    await rows.nth(shown - 1).focus();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.locator(`.long-list li:nth-child(${shown + 1}):focus`).waitFor();
+    await page.keyboard.press('Tab');
+    const focused = await page.evaluate('document.activeElement.getAttribute("href")');
+    expect(focused).toBe(await rows.nth(shown).getAttribute('href'));
+  }
+  expect(await rows.count()).toBe(CROWD);
+  expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
+  await expectNoErrors(window);
+});
+
+test('a page of a list that fails is read again, and the rows before it stay', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.goto(`${service.url}/console#/users?realm=${crowded}`);
+  const rows = page.getByRole('list', { name: 'users' }).getByRole('link');
+  await rows.nth(PAGE_ROWS - 1).waitFor();
+  await page.route('**/search', (route) => route.fulfill({ status: 500 }), { times: 1 });
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByRole('button', { name: 'Retry now' }).click();
+  await rows.nth(2 * PAGE_ROWS - 1).waitFor();
+  expect(await rows.count()).toBe(2 * PAGE_ROWS);
+  await window.expectError(/status of 500/);
 });
 
 test('the Users page searches by the beginnings of words, filters by realm, and keeps both in its address', async () => {

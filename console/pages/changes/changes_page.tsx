@@ -1,15 +1,15 @@
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { LongList } from '../../parts/long_list.tsx';
 import { EmptyState, Loaded, Loading, ProblemNote, useCountdown } from '../../parts/notices.tsx';
 import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { LiveList } from '../../parts/virtual_list.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { type NameActor, useActorNames } from './actors.ts';
 import { openAllRealmsFeed } from './all_realms_feed.ts';
@@ -153,19 +153,17 @@ function Entries({ feed, view, shown, nameActor, realms, hrefOf, hasFilters }: E
   const [searched, setSearched] = useState(SEARCHED_ENTRIES);
   useRetryAfter(view.problem, feed.readOlder);
   const isEnough = view.entries.length >= searched;
-  const onEnd = useCallback(() => {
-    if (!isEnough || shown.length > 0) feed.readOlder();
-  }, [feed, isEnough, shown.length, view.entries.length]);
   const hasBegun = view.entries.length > 0 || view.isWhole;
+  const isLooking = hasBegun && !view.isWhole && !isEnough && shown.length === 0;
   useEffect(() => {
-    if (hasBegun && shown.length === 0 && !view.problem) onEnd();
-  }, [hasBegun, shown.length, onEnd, view.problem]);
+    if (isLooking && !view.problem) feed.readOlder();
+  }, [feed, isLooking, view.entries.length, view.problem]);
   if (!hasBegun) return view.stream.kind === 'opening' ? <Loading /> : null;
-  const isLooking = !view.isWhole && !isEnough && shown.length === 0;
+  const isOlderRead = view.isWhole || view.entries.length >= ENTRIES_MAX;
   return (
     <>
       {shown.length > 0 && (
-        <LiveList
+        <LongList
           label="Changes, newest first"
           items={shown}
           keyOf={entryKey}
@@ -176,7 +174,7 @@ function Entries({ feed, view, shown, nameActor, realms, hrefOf, hasFilters }: E
               href={hrefOf(entry)}
             />
           )}
-          onEnd={onEnd}
+          onMore={isOlderRead ? undefined : feed.readOlder}
         />
       )}
       {isLooking && <Loading />}
@@ -204,7 +202,7 @@ function footOf({ entries, isWhole }: FeedView, shown: number): string {
   const count = entries.length.toLocaleString();
   const found = shown === entries.length ? count : `${shown.toLocaleString()} of ${count}`;
   if (entries.length >= ENTRIES_MAX) return `${found} changes. This is the maximum for this page.`;
-  return isWhole ? `${found} changes: everything the feed retains.` : `${found} changes. Scroll for more.`;
+  return isWhole ? `${found} changes: everything the feed retains.` : `${found} changes so far.`;
 }
 
 const BADGES: Readonly<Record<string, string>> = {

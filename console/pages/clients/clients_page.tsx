@@ -3,11 +3,11 @@ import { clientPages, type ListedClient } from '../../api/admin.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
 import { capitalized, scopeLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { VirtualList } from '../../parts/virtual_list.tsx';
 import { CreateManagedButton } from '../managed/managed_page.tsx';
 import { CLIENT } from './client_page.tsx';
 import { KeysSection } from './keys_section.tsx';
@@ -29,7 +29,7 @@ export function ClientsPage() {
             Programs that request tokens, with a secret or, if they are public, without one.
           </p>
         </div>
-        <VirtualList
+        <PagedList
           label="Clients"
           read={read}
           row={(client) => <ClientRow client={client} />}

@@ -24,11 +24,11 @@ import { useObservable } from '../../observable.ts';
 import { confirmationWord } from '../../parts/dialog.tsx';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { PagedList } from '../../parts/long_list.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { VirtualList } from '../../parts/virtual_list.tsx';
 import { hasScope, session } from '../../session/session.ts';
 
 /** Breadcrumbs of pages within a realm. */
@@ -69,7 +69,7 @@ export function RecordList({ description, parentKey, hrefOf, more, empty }: Reco
           <Icon name="order" /> {order === 'created_at' ? 'Oldest first' : 'Newest first'}
         </button>
       </div>
-      <VirtualList
+      <PagedList
         label={many}
         read={read}
         empty={empty}

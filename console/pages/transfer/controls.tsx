@@ -6,8 +6,8 @@ import { useFetch } from '../../api/use_fetch.ts';
 import { SelectField } from '../../form/fields.tsx';
 import { plainText } from '../../parts/confusables.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { PagedList } from '../../parts/long_list.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { VirtualList } from '../../parts/virtual_list.tsx';
 import type { RejectedLine } from './import_run.ts';
 
 interface RealmChoiceProps {
@@ -109,7 +109,7 @@ interface RejectedLinesProps {
   readonly name: string;
 }
 
-const PAGE = 500;
+const PAGE = 50;
 
 /** The rejected lines with reasons, to read and to save. */
 export function RejectedLines({ refused, name }: RejectedLinesProps) {
@@ -133,7 +133,7 @@ export function RejectedLines({ refused, name }: RejectedLinesProps) {
           <Icon name="transfer" /> Save list
         </button>
       </div>
-      <VirtualList
+      <PagedList
         label="Rejected lines"
         read={read}
         empty={null}

@@ -9,12 +9,12 @@ import { SelectField } from '../../form/fields.tsx';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
 import { plainText } from '../../parts/confusables.ts';
+import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
 import { memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
-import { VirtualList } from '../../parts/virtual_list.tsx';
 import { wordProblem } from '../find/word_filter.ts';
 import { type UserFilters, userPages } from './users.ts';
 
@@ -58,7 +58,7 @@ export function AllUsersPage() {
         ))}
       </div>
       {read && (
-        <VirtualList
+        <PagedList
           label="users"
           read={read}
           row={(user) => <UserRow user={user} names={names} columns={columns} />}

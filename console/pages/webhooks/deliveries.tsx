@@ -14,9 +14,9 @@ import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
-import { VirtualList } from '../../parts/virtual_list.tsx';
 import { hasScope, session } from '../../session/session.ts';
 
 const REDELIVERY_MESSAGES = ['Nothing to redeliver.', 'Redelivering 1 message.', 'Redelivering # messages.'];
@@ -59,7 +59,7 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
             <Icon name="history" /> Refresh
           </button>
         </div>
-        <VirtualList
+        <PagedList
           label="Deliveries, newest first"
           read={deliveries}
           row={(delivery) => <DeliveryRow delivery={delivery} />}
@@ -80,7 +80,7 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
           )}
         </div>
         <ActionError problem={problem} />
-        <VirtualList
+        <PagedList
           label="Dead letters"
           read={deadLetters}
           row={(deadLetter) => (

@@ -3,9 +3,9 @@ import { type Webhook, webhookPages } from '../../api/admin.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { VirtualList } from '../../parts/virtual_list.tsx';
 import { CreateManagedButton } from '../managed/managed_page.tsx';
 import { WEBHOOK } from './webhook_page.tsx';
 
@@ -22,7 +22,7 @@ export function WebhooksPage() {
       <p class="page-lead">
         Servers that receive changes. Each message is signed; failed messages are retried for about a day.
       </p>
-      <VirtualList
+      <PagedList
         label="Webhooks"
         read={read}
         row={(webhook) => <WebhookRow webhook={webhook} />}

@@ -3,16 +3,14 @@ import type { ViewTarget } from './targets.ts';
 
 /** Runs in a page: `watchFrames()` observes every frame of a long list until the returned function is called. */
 export const WATCH_FRAMES = `globalThis.watchFrames = () => {
-  const seen = { gapMs: 0, drawn: 0, deepest: 0 };
+  const seen = { gapMs: 0, rows: 0 };
   let last = performance.now();
   let isOver = false;
   const look = (now) => {
     if (isOver) return;
     seen.gapMs = Math.max(seen.gapMs, now - last);
     last = now;
-    const rows = document.querySelectorAll('.long-list li');
-    seen.drawn = Math.max(seen.drawn, rows.length);
-    seen.deepest = Math.max(seen.deepest, Number(rows[rows.length - 1]?.ariaPosInSet ?? 0));
+    seen.rows = document.querySelectorAll('.long-list li').length;
     requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
@@ -28,10 +26,8 @@ export const WATCH_FRAMES = `globalThis.watchFrames = () => {
 export interface ScrollSample {
   /** The longest time between two frames. */
   readonly gapMs: number;
-  /** The maximum number of rows in the document. */
-  readonly drawn: number;
-  /** The highest position of a drawn row. */
-  readonly deepest: number;
+  /** The number of rows in the document at the end. */
+  readonly rows: number;
   /** Requested pages of the list. */
   readonly pages: number;
 }
@@ -52,12 +48,20 @@ interface Way {
 }
 
 const WAYS: readonly Way[] = [
+  { name: 'Show more', samples: 5, act: showMore },
   { name: 'wheel', samples: 3, act: (page) => page.mouse.wheel(0, 240) },
   { name: 'flung', samples: 3, act: (page) => page.mouse.wheel(0, 4_000) },
-  { name: 'End', samples: 15, act: (page) => page.keyboard.press('End') },
+  { name: 'End', samples: 3, act: (page) => page.keyboard.press('End') },
   { name: 'thumb', samples: 3, act: (page, turn) => page.evaluate(thumbAt((turn * 0.37) % 1)) },
   { name: 'flung back', samples: 3, act: (page) => page.mouse.wheel(0, -4_000) },
 ];
+
+async function showMore(page: Page): Promise<void> {
+  const rows = page.locator('.long-list li');
+  const before = await rows.count();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await rows.nth(before).waitFor();
+}
 
 const thumbAt = (part: number) =>
   `(() => { const list = document.querySelector('.long-list'); list.scrollTop = list.scrollHeight * ${part}; })()`;
@@ -65,7 +69,7 @@ const thumbAt = (part: number) =>
 /** Scrolls through the users of a target, one way after the other. */
 export async function scrollUsers({ url, realm, window }: ViewTarget): Promise<readonly Scrolled[]> {
   const { page } = window;
-  await page.goto(`${url}/console#/realms/${realm}/users`);
+  await page.goto(`${url}/console#/users?realm=${realm}`);
   const first = page.locator('.long-list .row').first();
   await first.focus();
   await first.hover();
@@ -83,7 +87,7 @@ async function sampleWay(page: Page, { samples, act }: Way): Promise<readonly Sc
 async function scrollOnce(page: Page, act: Way['act']): Promise<ScrollSample> {
   let pages = 0;
   const count = (request: { url(): string }) => {
-    if (new URL(request.url()).searchParams.has('page[after]')) pages += 1;
+    if (new URL(request.url()).pathname.endsWith('/search')) pages += 1;
   };
   page.on('request', count);
   await page.evaluate('globalThis.stopWatching = watchFrames()');
