@@ -5,11 +5,11 @@ import { ClientsPage } from './clients/clients_page.tsx';
 import { FindPage } from './find/find_page.tsx';
 import { HealthPage } from './health/health_page.tsx';
 import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
-import { RealmPage, RealmsPage, UsersPage } from './realms/realm_pages.tsx';
+import { RealmPage, RealmsPage } from './realms/realm_pages.tsx';
 import { TransferPage } from './transfer/transfer_page.tsx';
 import { TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
-import { AllUsersPage } from './users/users_page.tsx';
+import { UsersPage } from './users/users_page.tsx';
 import { WebhookPage } from './webhooks/webhook_page.tsx';
 import { WebhooksPage } from './webhooks/webhooks_page.tsx';
 
@@ -27,7 +27,7 @@ export const PAGES: readonly Page[] = [
   },
   {
     pattern: 'users',
-    Page: AllUsersPage,
+    Page: UsersPage,
     nav: { label: 'Users', icon: 'user', key: 'u', scopes: ['users:read'] },
   },
   {

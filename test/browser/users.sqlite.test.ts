@@ -164,3 +164,21 @@ test('the Users page shows users with the IDs of their realms while the names ca
   await page.getByRole('list', { name: 'users' }).getByText(crowded).first().waitFor();
   await window.expectError(/status of 503/);
 });
+
+test('the address of the users of a realm searches them alone, and creates users in it', async () => {
+  const window = await openSignedIn(service, `#/realms/${small}/users`);
+  const { page } = window;
+  await page.getByText('1 user', { exact: true }).waitFor();
+  expect(await page.getByRole('search').getByLabel('Realm').count()).toBe(0);
+  await page.getByLabel('Name or e-mail').fill('person');
+  await page.getByText('No user found').waitFor();
+  expect(await page.evaluate('location.hash')).toBe(`#/realms/${small}/users?q=person`);
+  await expectNoErrorsInAnyView(window);
+  await page.getByRole('button', { name: 'New user' }).click();
+  await page.getByLabel('Name', { exact: true }).fill('Second Person');
+  await page.getByLabel('Email').fill('second@example.com');
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await page.getByRole('heading', { name: 'Second Person' }).waitFor();
+  await page.goBack();
+  await page.getByText('1 user found', { exact: true }).waitFor();
+});

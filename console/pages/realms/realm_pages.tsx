@@ -8,7 +8,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
 import { capitalized, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
 import { hasScope, session } from '../../session/session.ts';
-import { CreateButton, RecordList, RecordPage, realmBreadcrumbs } from './record_views.tsx';
+import { CreateButton, RecordList, RecordPage } from './record_views.tsx';
 
 /** All realms visible to this session. */
 export function RealmsPage() {
@@ -128,38 +128,5 @@ function Profiles({ realm, description, path, ...form }: ProfilesProps) {
         }
       />
     </section>
-  );
-}
-
-/** The users of a realm. */
-export function UsersPage({ parameters: { realm = '' } }: PageProps) {
-  const { users } = RESOURCES;
-  return (
-    <>
-      <PageHead
-        title="Users"
-        breadcrumbs={realmBreadcrumbs(realm)}
-        actions={
-          <CreateButton
-            description={users}
-            parentKey={[realm]}
-            onDone={({ record }) => navigate(href('realms', realm, 'users', record.id))}
-          />
-        }
-      />
-      <RecordList
-        description={users}
-        parentKey={[realm]}
-        hrefOf={({ id }) => href('realms', realm, 'users', id)}
-        more={({ email }) => String(email)}
-        empty={
-          <EmptyState icon="user" title="No users in this realm yet">
-            <p>
-              Create the first one here, or import many at once with <code>authrealm import</code>.
-            </p>
-          </EmptyState>
-        }
-      />
-    </>
   );
 }

@@ -2,12 +2,12 @@ import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
-import { type NamedRealm, readRealmNames } from '../../api/records.ts';
+import { type NamedRealm, RESOURCES, readRealmNames } from '../../api/records.ts';
 import type { FoundRecord } from '../../api/search_realms.ts';
 import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { SelectField } from '../../form/fields.tsx';
-import { PageHead } from '../../layout/page.tsx';
-import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
+import { PageHead, type PageProps } from '../../layout/page.tsx';
+import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { plainText } from '../../parts/confusables.ts';
 import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
@@ -16,13 +16,15 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
 import { wordProblem } from '../find/word_filter.ts';
+import { CreateButton, realmBreadcrumbs } from '../realms/record_views.tsx';
 import { type UserFilters, userPages } from './users.ts';
 
-/** The users of all realms that this session may see, or of one. */
-export function AllUsersPage() {
+/** The users of all realms that this session may see, or of one: that of the address, or a chosen one. */
+export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
   const { query } = currentRoute.get();
   const [text, setText] = useState(query.get('q') ?? '');
-  const [realm, setRealm] = useState(query.get('realm') ?? '');
+  const [chosen, setRealm] = useState(query.get('realm') ?? '');
+  const realm = home || chosen;
   const [columns, setColumns] = useState(readColumns);
   /** `many`: too many to count. */
   const [total, setTotal] = useState<number | 'many'>();
@@ -36,16 +38,34 @@ export function AllUsersPage() {
     [term, realm],
   );
   useEffect(() => setTotal(undefined), [read]);
-  useEffect(() => replaceQuery({ q: term, realm }), [term, realm]);
-  const choose = (chosen: readonly string[]) => {
-    localStorage.setItem(NAME, chosen.join());
-    setColumns(chosen);
+  useEffect(() => replaceQuery({ q: term, realm: home ? '' : realm }), [term, realm]);
+  const choose = (names: readonly string[]) => {
+    localStorage.setItem(NAME, names.join());
+    setColumns(names);
   };
-  const isFiltered = term !== '' || realm !== '';
+  const isFiltered = term !== '';
   return (
     <>
-      <PageHead title="Users" />
-      <Filters filters={{ text, realm }} realms={realms.answer} onText={setText} onRealm={setRealm} />
+      <PageHead
+        title="Users"
+        breadcrumbs={home === '' ? [] : realmBreadcrumbs(home)}
+        actions={
+          realm !== '' && (
+            <CreateButton
+              description={RESOURCES.users}
+              parentKey={[realm]}
+              onDone={({ record }) => navigate(href('realms', realm, 'users', record.id))}
+            />
+          )
+        }
+      />
+      <Filters
+        home={home}
+        filters={{ text, realm }}
+        realms={realms.answer}
+        onText={setText}
+        onRealm={setRealm}
+      />
       <div class="list-tools">
         <p class="faint small" role="status">
           {read ? total !== undefined && totalText(total, isFiltered) : wordProblem(term)}
@@ -157,6 +177,8 @@ function cellOf({ record }: FoundRecord, column: string): ComponentChildren {
 }
 
 interface FiltersProps {
+  /** The realm of the address, if it names one. */
+  readonly home: string;
   readonly filters: UserFilters;
   /** Undefined if they are too many to choose from, or unknown. */
   readonly realms: readonly NamedRealm[] | undefined;
@@ -164,7 +186,7 @@ interface FiltersProps {
   readonly onRealm: (realm: string) => void;
 }
 
-function Filters({ filters: { text, realm }, realms = [], onText, onRealm }: FiltersProps) {
+function Filters({ home, filters: { text, realm }, realms = [], onText, onRealm }: FiltersProps) {
   const ids = useId();
   const isListed = realm === '' || realms.some(({ id }) => id === realm);
   const listed = isListed ? realms : [{ id: realm, name: realm }, ...realms];
@@ -183,7 +205,7 @@ function Filters({ filters: { text, realm }, realms = [], onText, onRealm }: Fil
           onInput={({ currentTarget }) => onText(currentTarget.value)}
         />
       </div>
-      {listed.length > 0 ? (
+      {home !== '' ? null : listed.length > 0 ? (
         <SelectField
           label="Realm"
           value={realm}
@@ -216,24 +238,27 @@ interface ColumnChoiceProps {
 
 /** The name is always shown. */
 function ColumnChoice({ columns, onColumns }: ColumnChoiceProps) {
+  const [isOpen, setOpen] = useState(false);
   const toggle = (column: string, isShown: boolean) =>
     onColumns(COLUMNS.filter((each) => (each === column ? isShown : columns.includes(each))));
   return (
-    <details class="columns">
+    <details class="columns" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary class="text-button">Columns</summary>
-      <fieldset>
-        <legend class="unseen">Columns</legend>
-        {COLUMNS.slice(1).map((column) => (
-          <label key={column} class="check">
-            <input
-              type="checkbox"
-              checked={columns.includes(column)}
-              onChange={({ currentTarget }) => toggle(column, currentTarget.checked)}
-            />
-            {columnLabel(column)}
-          </label>
-        ))}
-      </fieldset>
+      {isOpen && (
+        <fieldset>
+          <legend class="unseen">Columns</legend>
+          {COLUMNS.slice(1).map((column) => (
+            <label key={column} class="check">
+              <input
+                type="checkbox"
+                checked={columns.includes(column)}
+                onChange={({ currentTarget }) => toggle(column, currentTarget.checked)}
+              />
+              {columnLabel(column)}
+            </label>
+          ))}
+        </fieldset>
+      )}
     </details>
   );
 }
