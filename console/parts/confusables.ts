@@ -1,105 +1,95 @@
 /**
- * Finds invisible and confusable characters in untrusted texts (after Unicode UTS 39, limited to characters
- * that look like ASCII in common fonts).
+ * Finds what misleads in untrusted texts: invisible characters, and letters of another script within a word
+ * (Unicode UTS 39).
  */
 
-export type Piece =
-  | { readonly kind: 'plain'; readonly text: string }
-  | { readonly kind: 'invisible'; readonly text: string }
-  | { readonly kind: 'alike'; readonly text: string };
+/** Part of a text. A character that misleads has its code point, such as `U+202E`, and is empty if it is invisible. */
+export interface Piece {
+  readonly text: string;
+  readonly code?: string;
+}
 
-/** Invisible, an unusual space, or a bidirectional control. */
-const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}]|(?! )\p{Zs}/u;
-/** Leading, trailing and repeated spaces. */
-const BLANKS = /(^ +| +$| {2,})/;
+/** Scripts in which a joiner between two letters changes how they are written. */
+const JOINING = 'Arab Syrc Mong Nkoo Deva Beng Guru Gujr Orya Taml Telu Knda Mlym Sinh Khmr Mymr'
+  .split(' ')
+  .map((script) => String.raw`\p{scx=${script}}`)
+  .join('');
+/** An emoji, or a joiner that its letters need. */
+const SHOWN = String.raw`\p{RGI_Emoji}|(?<=[${JOINING}])[\u200c\u200d](?=[${JOINING}])`;
+const INVISIBLE = String.raw`[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}[\p{Zs}--\x20]]`;
+/** A space at an end, or next to another one. */
+const BLANK = '^ | $|(?<= ) | (?= )';
+const WORD = String.raw`(?:(?!${INVISIBLE})[\p{L}\p{M}\p{N}])+`;
+const TOKENS = new RegExp(`${SHOWN}|(${INVISIBLE}|${BLANK})|(${WORD})|.`, 'gsv');
 
-/** Letters of other scripts that look like ASCII letters. */
+/** Full-width and mathematical alphabets. */
+const STYLED = /[\uff21-\uff3a\uff41-\uff5a\u{1d400}-\u{1d7ff}\u2100-\u214f]/u;
+/** No letter, or one of a script whose words may have Latin letters. */
+const NEUTRAL = /\P{L}|[\p{sc=Zyyy}\p{sc=Zinh}\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Bopo}]/u;
+/** Scripts with letters that look like those of another one. */
+const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Lisu'].map(
+  (name) => [name, new RegExp(`\\p{sc=${name}}`, 'u')] as const,
+);
+
+/** Letters that look like Latin ones in common fonts. */
 const CYRILLIC = 'АВЕЅІЈКМНОРСТУХЬаеорсухіјѕһԁԛԝӏҮүՏ';
 const GREEK = 'ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορτυχιϲϳ';
-const OTHERS = 'ОոսօզցհɡɑıǀƖꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴᎪᎳᎵᎷᎻᏀᏃᏚᏞᏟᏢᏦ';
-const CONFUSABLES = new Set(CYRILLIC + GREEK + OTHERS);
-/** Full-width and mathematical alphabets. */
-const STYLED_ALPHABETS = /[\uff01-\uff5e\u{1d400}-\u{1d7ff}\u2100-\u214f]/u;
+const OTHERS = 'ОոսօզցհꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴᎪᎳᎵᎷᎻᏀᏃᏚᏞᏟᏢᏦ';
+const READ_AS_LATIN = new RegExp(`^(?:[${CYRILLIC}${GREEK}${OTHERS}]|${STYLED.source})+$`, 'u');
 
-const EMOJI = /(\p{RGI_Emoji})/v;
-const WORD = /([\p{L}\p{M}\p{N}]+)/u;
+function scriptOf(character: string): string | undefined {
+  if (STYLED.test(character)) return 'styled';
+  if (NEUTRAL.test(character)) return undefined;
+  return SCRIPTS.find(([, pattern]) => pattern.test(character))?.[0] ?? 'other';
+}
 
-/** Splits a text into pieces. */
+/** The script of most letters of a word that mixes scripts; undefined for other words. */
+function mainScript(word: string): string | undefined {
+  const scripts = [...word].map(scriptOf).filter((script) => script !== undefined);
+  const counts = [...Map.groupBy(scripts, (script) => script).values()];
+  return counts.length < 2 ? undefined : counts.sort((one, other) => other.length - one.length)[0]?.[0];
+}
+
+/** Splits a text at the characters that mislead. */
 export function piecesOf(text: string): readonly Piece[] {
-  if (/^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text)) return [plain(text)];
-  return joined(
-    splitBy(text, BLANKS, invisible, (part) =>
-      splitBy(
-        part,
-        EMOJI,
-        (emoji) => [plain(emoji)],
-        (rest) => splitBy(rest, WORD, piecesOfWord, piecesOfGap),
-      ),
-    ),
+  const pieces: Piece[] = [];
+  for (const [token, invisible, word] of text.matchAll(TOKENS)) {
+    if (invisible !== undefined) pieces.push({ text: '', code: codePointOf(invisible) });
+    else
+      for (const piece of word === undefined ? [{ text: token }] : piecesOfWord(word)) append(pieces, piece);
+  }
+  return pieces;
+}
+
+function piecesOfWord(word: string): readonly Piece[] {
+  const main = mainScript(word);
+  return [...word].map((text) =>
+    main === undefined || (scriptOf(text) ?? main) === main ? { text } : { text, code: codePointOf(text) },
   );
 }
 
-/** Splits a text by a capturing pattern; matches and the text between them are handled separately. */
-function splitBy(
-  text: string,
-  pattern: RegExp,
-  matched: (part: string) => Piece[],
-  between: (part: string) => Piece[],
-): Piece[] {
-  return text.split(pattern).flatMap((part, index) => (index % 2 === 1 ? matched(part) : between(part)));
+/** Joins adjacent pieces that do not mislead. */
+function append(pieces: Piece[], piece: Piece): void {
+  const last = pieces.at(-1);
+  const isJoined = last && last.code === undefined && piece.code === undefined;
+  if (isJoined) pieces[pieces.length - 1] = { text: last.text + piece.text };
+  else pieces.push(piece);
 }
 
-function invisible(blanks: string): Piece[] {
-  return [...blanks].map((text) => ({ kind: 'invisible', text }));
+/** The script of a word that has no Latin letter but could be read as Latin; undefined if there is none. */
+export function scriptReadAsLatin(text: string): string | undefined {
+  const words = (text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map((word) => word.replace(/\P{L}/gu, ''));
+  const word = words.find((letters) => READ_AS_LATIN.test(letters));
+  return word === undefined ? undefined : scriptOf(word);
 }
 
-function piecesOfGap(gap: string): Piece[] {
-  return [...gap].map((text) => ({ kind: INVISIBLE.test(text) ? 'invisible' : 'plain', text }));
-}
-
-/** A word entirely in another script is plain, unless each of its letters looks like ASCII. */
-function piecesOfWord(word: string): Piece[] {
-  const characters = [...word];
-  const letters = characters.filter((each) => /\p{L}/u.test(each));
-  const isForeign =
-    letters.every((each) => !/[A-Za-z]/.test(each)) && letters.some((each) => !isConfusable(each));
-  return characters.map((text): Piece => {
-    if (INVISIBLE.test(text)) return { kind: 'invisible', text };
-    return {
-      kind: isConfusable(text) && !(isForeign && !STYLED_ALPHABETS.test(text)) ? 'alike' : 'plain',
-      text,
-    };
-  });
-}
-
-function isConfusable(character: string): boolean {
-  return CONFUSABLES.has(character) || STYLED_ALPHABETS.test(character);
-}
-
-function plain(text: string): Piece {
-  return { kind: 'plain', text };
-}
-
-function joined(pieces: readonly Piece[]): readonly Piece[] {
-  const all: Piece[] = [];
-  for (const piece of pieces) {
-    const last = all.at(-1);
-    if (last?.kind === 'plain' && piece.kind === 'plain') all[all.length - 1] = plain(last.text + piece.text);
-    else all.push(piece);
-  }
-  return all;
-}
-
-/** `U+202E`. */
-export function codePointOf(character: string): string {
+function codePointOf(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** Untrusted text where no markup is possible: suspicious characters are spelled out. */
+/** Untrusted text where no markup is possible. */
 export function plainText(text: string): string {
   return piecesOf(text)
-    .map(({ kind, text: piece }) =>
-      kind === 'plain' ? piece : `${kind === 'alike' ? piece : ''}[${codePointOf(piece)}]`,
-    )
+    .map((piece) => (piece.code === undefined ? piece.text : `${piece.text}[${piece.code}]`))
     .join('');
 }

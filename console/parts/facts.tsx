@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { ApiRecord } from '../api/records.ts';
 import type { Description } from '../description.ts';
 import { CopyButton, Identifier } from './copy.tsx';
-import { inSentence, memberLabel, resourceLabel, valueLabel } from './resource_labels.ts';
+import { inSentence, isIdentifier, memberLabel, resourceLabel, valueLabel } from './resource_labels.ts';
 import { Timestamp } from './timestamp.tsx';
 import { UntrustedText } from './untrusted_text.tsx';
 
@@ -79,7 +79,7 @@ function FactValue({ member, value }: { readonly member: string; readonly value:
     const words = wordsIn(value).map((word) => valueLabel(member, word));
     return <UntrustedText text={words.toReversed().join(' ')} />;
   }
-  return <UntrustedText text={valueLabel(member, String(value))} />;
+  return <UntrustedText text={valueLabel(member, String(value))} isIdentifier={isIdentifier(member)} />;
 }
 
 /** The texts of a structured value. */

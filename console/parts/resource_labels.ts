@@ -52,6 +52,11 @@ export function memberLabel(member: string): string {
   return MEMBER_LABELS.get(member) ?? capitalized(inWords(member.replace(/(profile)_id$/, '$1')));
 }
 
+/** Whether a member identifies a person to programs, unlike a name. */
+export function isIdentifier(member: string): boolean {
+  return ['email', 'username', 'subject'].includes(member);
+}
+
 /** Values of the members that have a fixed set of them. */
 const VALUE_LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   duplicate_email_policy: { allowed: 'allowed', api_only: 'over the API only' },

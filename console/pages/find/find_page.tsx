@@ -206,12 +206,12 @@ function PersonRow(person: Person) {
         <UntrustedText text={String(record?.name ?? (first ? linkText(first.record) : person.user))} />
         {record && (
           <span class="faint">
-            <UntrustedText text={String(record.email)} />
+            <UntrustedText text={String(record.email)} isIdentifier={true} />
           </span>
         )}
         {links.map(({ name, record: link }) => (
           <span key={link.id} class="faint match">
-            {linkLabel(name)} <UntrustedText text={linkText(link)} />
+            {linkLabel(name)} <UntrustedText text={linkText(link)} isIdentifier={true} />
           </span>
         ))}
       </span>

@@ -11,7 +11,7 @@ import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.
 import { plainText } from '../../parts/confusables.ts';
 import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
-import { memberLabel } from '../../parts/resource_labels.ts';
+import { isIdentifier, memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
@@ -173,7 +173,11 @@ function realmOf({ realm }: FoundRecord, names: RealmNames): ComponentChildren {
 function cellOf({ record }: FoundRecord, column: string): ComponentChildren {
   const value = record[column];
   if (column === 'created_at' || column === 'updated_at') return <Timestamp at={String(value)} />;
-  return value === null ? <span class="faint">–</span> : <UntrustedText text={String(value)} />;
+  return value === null ? (
+    <span class="faint">–</span>
+  ) : (
+    <UntrustedText text={String(value)} isIdentifier={isIdentifier(column)} />
+  );
 }
 
 interface FiltersProps {
