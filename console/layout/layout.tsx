@@ -114,10 +114,20 @@ function CurrentPage({ pages, route }: Pages & { readonly route: Route }) {
 }
 
 function shortcutsOf(pages: readonly Page[]): readonly Shortcut[] {
-  const shown = pages.flatMap(({ pattern, nav }) =>
+  const search = { keys: '/', label: 'Find a user', run: focusSearch };
+  const visits = pages.flatMap(({ pattern, nav }) =>
     nav ? [{ keys: `g ${nav.key}`, label: `Go to ${nav.label}`, run: () => navigate(href(pattern)) }] : [],
   );
-  return [...shown, { keys: 'g t', label: 'Go to Try it', run: () => location.assign('docs') }];
+  const tryIt = { keys: 'g t', label: 'Go to Try it', run: () => location.assign('docs') };
+  return [...(pages.some(({ pattern }) => pattern === '') ? [search] : []), ...visits, tryIt];
+}
+
+/** The page Find focuses its box when it opens. */
+function focusSearch(): void {
+  const box = document.querySelector<HTMLInputElement>('.find input');
+  if (!box) navigate(href());
+  box?.focus();
+  box?.select();
 }
 
 const TICK_MS = 1_000;

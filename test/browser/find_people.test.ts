@@ -82,7 +82,60 @@ test('Find shows the name and the e-mail of a user that was found by a username 
   await limited.page.getByText('This session cannot search: OIDC links, users.').waitFor();
 });
 
-test('Enter opens the first person, also when it is pressed before the results arrive', async () => {
+test('Enter opens the owner of an e-mail address, who comes before people with the same words', async () => {
+  for (const number of [17080, 17081])
+    await createUser({ name: `Jane ${number}`, email: `jane.doe${number}@firma.example` });
+  const owner = await createUser({ name: 'Jane Owner', email: 'Jane.Doe@firma.example' });
+  const window = await searchFor('jane.doe@firma.example');
+  const { page } = window;
+  await page.getByText('3 found', { exact: true }).waitFor();
+  expect(await page.locator('.found a.row').first().innerText()).toContain('Jane Owner');
+  await expectNoErrorsInAnyView(window);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**/console#/realms/${fixture.realm}/users/${owner}`);
+});
+
+test('Enter opens the owner of a username, who comes before people with that word in their names', async () => {
+  await createUser({ name: 'Quokka One' });
+  await createUser({ name: 'Quokka Two' });
+  const owner = await createUser({ name: 'Somebody Else' });
+  await createUsername(owner, 'quokka');
+  const { page } = await searchFor('quokka');
+  await page.getByText('3 found', { exact: true }).waitFor();
+  expect(await page.locator('.found a.row').first().innerText()).toContain('Somebody Else');
+  await page.getByRole('searchbox').press('Enter');
+  await page.waitForURL(`**/console#/realms/${fixture.realm}/users/${owner}`);
+});
+
+test('Enter moves to the first of several people with one name, or with one e-mail address in several realms', async () => {
+  const third = service.clock.mintId();
+  await insertRecord(service.db, realms, [third], { ...realmMembers, name: 'Third Shop' });
+  for (const realm of [fixture.realm, other, third])
+    await createUser({ name: 'Tripler', email: 'tripler@example.com' }, realm);
+  for (const text of ['tripler', 'tripler@example.com']) {
+    const window = await searchFor(text);
+    const { page } = window;
+    await page.getByText('3 found', { exact: true }).waitFor();
+    await page.getByRole('searchbox').press('Enter');
+    await page.locator('.found li:first-child a.row:focus').waitFor();
+    expect(await page.evaluate('location.hash')).toContain('#/?q=tripler');
+    await expectNoErrors(window);
+  }
+});
+
+test('Find shows names in any script as they are, and names the script of an address that reads as Latin', async () => {
+  const names = ['Ayşe Yıldırım', 'Вера', 'ΑΝΝΑ', 'دالیا می\u200cخواهم', 'श्री\u200dमती'];
+  for (const name of names) await createUser({ name, family_name: 'Polyglot', email: 'аррӏе@example.com' });
+  const window = await searchFor('polyglot');
+  const { page } = window;
+  await page.getByText('5 found', { exact: true }).waitFor();
+  for (const name of names)
+    expect(await page.locator('.found bdi', { hasText: name }).first().textContent()).toBe(name);
+  expect(await page.locator('.found .mark').allInnerTexts()).toEqual(names.map(() => 'Cyrillic'));
+  await expectNoErrorsInAnyView(window);
+});
+
+test('Enter opens the only person, also when it is pressed before the results arrive', async () => {
   const id = await createUser({ family_name: 'Enterling' });
   const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
   const { page } = window;

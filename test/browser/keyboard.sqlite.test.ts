@@ -30,6 +30,22 @@ test('keyboard shortcuts open pages, and ? lists them', async () => {
   expect(await page.getByRole('searchbox').inputValue()).toBe('gr?');
 });
 
+test.each(['users', 'realm', 'user', 'changes', 'tryOne', 'nowhere'] as const)(
+  'the key / searches from the page %s, and selects the text of an earlier search',
+  async (place) => {
+    const window = await openSignedIn(service, pagePaths(shop)[place], { scope: READ_SCOPE });
+    const { page } = window;
+    await page.locator('h1:focus').waitFor();
+    await page.keyboard.press('/');
+    await page.locator('.find input:focus').waitFor();
+    await page.keyboard.type('jane');
+    await page.locator('a.row', { hasText: 'Jane' }).first().focus();
+    await page.keyboard.press('/');
+    await page.keyboard.type('ada');
+    expect(await page.getByRole('searchbox').inputValue()).toBe('ada');
+  },
+);
+
 test('keyboard shortcuts stay off after a reload once turned off', async () => {
   const window = await openSignedIn(service, '#/realms', { scope: READ_SCOPE });
   const { page } = window;

@@ -1,7 +1,6 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type ApiRecord, RESOURCES } from '../../api/records.ts';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
-import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
@@ -19,6 +18,7 @@ import { emptyCache, type SearchResults, search } from './search.ts';
 export function FindPage() {
   const box = useRef<HTMLInputElement>(null);
   const field = useId();
+  const scope = useId();
   const [text, setText] = useState(currentRoute.get().query.get('q') ?? '');
   const term = useDebounced(text.trim());
   const state = useObservable(session);
@@ -32,8 +32,7 @@ export function FindPage() {
     fetched.reload,
   );
   const { answer } = fetched;
-  const enter = useEnter(answer?.isComplete && answer.text === text.trim() ? answer.people : undefined);
-  useShortcuts(useMemo(() => [{ keys: '/', label: 'Search', run: () => box.current?.focus() }], []));
+  const enter = useEnter(answer?.isComplete && answer.text === text.trim() ? answer : undefined);
   useEffect(() => replaceQuery({ q: term }), [term]);
   // Before the first paint, so that typing works right after a shortcut.
   useLayoutEffect(() => box.current?.focus(), []);
@@ -48,6 +47,7 @@ export function FindPage() {
         <input
           ref={box}
           id={field}
+          aria-describedby={scope}
           type="search"
           value={text}
           autocomplete="off"
@@ -64,6 +64,10 @@ export function FindPage() {
           }}
         />
       </search>
+      <p id={scope} class="faint small">
+        Searches whole e-mail addresses, usernames, subjects and IDs first, then the beginnings of words in
+        names, e-mail addresses and usernames.
+      </p>
       <div aria-live="polite" aria-busy={fetched.isWaiting}>
         {term === '' ? (
           <Hints />
@@ -83,14 +87,20 @@ export function FindPage() {
   );
 }
 
-/** Opens the first person once the search for the present text is complete. `people` is undefined until then. */
-function useEnter(people: readonly Person[] | undefined) {
+/**
+ * Opens the only person that matches as a whole, else the only person, else moves to the first row, once the search for the
+ * present text is complete. `results` are undefined until then.
+ */
+function useEnter(results: SearchResults | undefined) {
   const [isPressed, setPressed] = useState(false);
   useEffect(() => {
-    if (!isPressed || !people) return;
+    if (!isPressed || !results) return;
     setPressed(false);
-    if (people[0]) navigate(hrefOf(people[0]));
-  }, [isPressed, people]);
+    const exact = results.people.filter(({ isExact }) => isExact);
+    const [only, ...others] = exact.length > 0 ? exact : results.people;
+    if (only && others.length === 0 && (exact.length > 0 || !results.hasMore)) navigate(hrefOf(only));
+    else document.querySelector<HTMLElement>('.found a.row')?.focus();
+  }, [isPressed, results]);
   return { press: () => setPressed(true), cancel: () => setPressed(false) };
 }
 
@@ -111,10 +121,7 @@ function Results({ people, hasMore, problems, forbidden, isLooking, reload }: Re
       {isLooking && <p class="faint">Still searching: not all realms have been searched yet.</p>}
       {people.length === 0 && isWhole && (
         <EmptyState icon="find" title="No user found">
-          <p>
-            Names, e-mail addresses and usernames match by the beginnings of their words; subjects must match
-            exactly. Deleted records are found under Changes.
-          </p>
+          <p>Deleted records are found under Changes.</p>
         </EmptyState>
       )}
       {forbidden.length > 0 && (

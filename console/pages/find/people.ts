@@ -8,6 +8,8 @@ import { hasScope, type SessionState } from '../../session/session.ts';
 export interface Hit extends FoundRecord {
   /** The resource name. */
   readonly name: string;
+  /** Whether the text is its whole ID, e-mail address, username or subject. */
+  readonly isExact: boolean;
 }
 
 /** A user with the matching records. */
@@ -18,6 +20,7 @@ export interface Person {
   readonly user: string;
   /** Undefined while it is unknown, or if this session cannot read it. */
   readonly record: ApiRecord | undefined;
+  readonly isExact: boolean;
   /** The matching links. */
   readonly links: readonly Hit[];
 }
@@ -30,18 +33,20 @@ export interface Details {
 
 const { users } = RESOURCES;
 
-/** One person for all matching records of a user. A user that was deleted meanwhile is left out. */
+/** One person for all matching records of a user, in their order. A user that was deleted meanwhile is left out. */
 export function peopleOf(hits: readonly Hit[], details: Details): readonly Person[] {
-  const unique = new Map(hits.map((hit) => [`${hit.name} ${hit.realm} ${hit.record.id}`, hit]));
-  const groups = Map.groupBy(unique.values(), ({ realm, user }) => `${realm}/${user}`);
+  const groups = Map.groupBy(hits, ({ realm, user }) => `${realm}/${user}`);
   return [...groups].flatMap(([key, group]) => {
     const own = group.find(({ name }) => name === users.name)?.record;
     const read = details.users.get(key);
     if (!own && read === null) return [];
     const { realm, user } = group[0] as Hit;
-    const links = group.filter(({ name }) => name !== users.name);
+    const links = new Map(group.filter(({ name }) => name !== users.name).map((hit) => [hit.record.id, hit]));
+    const isExact = group.some((hit) => hit.isExact);
     const realmName = details.realms.get(realm);
-    return [{ realm, realmName, user, record: own ?? read ?? undefined, links }];
+    return [
+      { realm, realmName, user, record: own ?? read ?? undefined, isExact, links: [...links.values()] },
+    ];
   });
 }
 

@@ -12,6 +12,8 @@ import { wordFilter } from './word_filter.ts';
 interface SearchQuery {
   readonly description: Description;
   readonly filter: Filter;
+  /** Whether it compares whole values. */
+  readonly isExact: boolean;
 }
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
@@ -22,31 +24,34 @@ const IDS_MAX = 3;
 const { users, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
 
 /**
- * The searches for a text: an ID, alone or within a log line, a URL, an e-mail address, a name, a username
- * or a subject.
+ * The searches for a text: first those for an ID, alone or within a log line or a URL, for a subject, an e-mail
+ * address and a username, then those for the words of names, e-mail addresses and usernames.
  */
 function searchesFor(trimmed: string): readonly SearchQuery[] {
   const text = trimmed.replace(/\p{Cc}/gu, ' ').trim();
   if (text === '') return [];
   const ids = [...new Set([...text.matchAll(UUID)].map(([id]) => id.toLowerCase()))];
   if (ids.length > 0 && LINK.test(text)) return ids.slice(-1).flatMap(byId);
-  const subject = { description: oidcProfileInfos, filter: subjectFilter(text) };
   // Many providers use UUIDs as subjects; names and addresses are never just a UUID.
   const isId = ids[0] === text.toLowerCase();
   const filter = wordFilter(text);
+  const isEmail = /^\S+@\S+$/.test(text);
   return [
     ...ids.slice(-IDS_MAX).flatMap(byId),
-    subject,
-    ...(isId || !filter ? [] : [{ description: users, filter }]),
-    ...(filter ? [{ description: passwordProfileInfos, filter }] : usernameSearch(text)),
+    exact(oidcProfileInfos, subjectFilter(text)),
+    ...(isEmail ? [exact(users, eq('email', text))] : []),
+    ...(foldedKey(text) === '' ? [] : [exact(passwordProfileInfos, eq('username', text))]),
+    ...(isId || !filter ? [] : [{ description: users, filter, isExact: false }]),
+    ...(filter ? [{ description: passwordProfileInfos, filter, isExact: false }] : []),
   ];
 }
 
+function exact(description: Description, filter: Filter): SearchQuery {
+  return { description, filter, isExact: true };
+}
+
 function byId(id: string): readonly SearchQuery[] {
-  return [users, oidcProfileInfos, passwordProfileInfos].map((description) => ({
-    description,
-    filter: eq('id', id),
-  }));
+  return [users, oidcProfileInfos, passwordProfileInfos].map((each) => exact(each, eq('id', id)));
 }
 
 /** An issuer before the subject, as in logs, narrows the search. */
@@ -55,17 +60,12 @@ function subjectFilter(text: string): Filter {
   return issuer && subject ? allOf(eq('issuer', issuer), eq('subject', subject)) : eq('subject', text);
 }
 
-/** A short username, or one without a letter or digit, must match as a whole. */
-function usernameSearch(text: string): readonly SearchQuery[] {
-  if (foldedKey(text) === '') return [];
-  return [{ description: passwordProfileInfos, filter: eq('username', text) }];
-}
-
 export interface SearchResults {
   /** The text that was searched. */
   readonly text: string;
   /** Whether all realms were searched without an error. Names may still be read. */
   readonly isComplete: boolean;
+  /** Those that match as a whole come first. */
   readonly people: readonly Person[];
   /** Whether there are more results. */
   readonly hasMore: boolean;
@@ -181,7 +181,7 @@ async function searchAllRealms(
 /** Adds the results of the next realms. */
 async function searchNextRealms(
   { hits, next: after }: SearchPage,
-  { description, filter }: SearchQuery,
+  { description, filter, isExact }: SearchQuery,
   signal: AbortSignal,
 ): Promise<SearchPage> {
   const { items, next, cut } = await searchRealms(description, {
@@ -189,7 +189,7 @@ async function searchNextRealms(
     page: { limit: RESULTS_MAX - hits.length, after_realm: after },
     signal,
   });
-  const more = items.map((item): Hit => ({ ...item, name: description.name }));
+  const more = items.map((item): Hit => ({ ...item, name: description.name, isExact }));
   return { hits: [...hits, ...more], next, isTruncated: cut !== null };
 }
 
