@@ -157,3 +157,18 @@ test('a caller sends lines no faster than they are imported, and other requests 
   expect(peakMemory() - before).toBeLessThan(300 * MIB);
   expect(slowest).toBeLessThan(1_000);
 }, 300_000);
+
+test('an export over HTTP whose caller disconnects before the answer ends, and another one can start', async () => {
+  const headers = { Authorization: `Bearer ${token}` };
+  const request = `GET /admin/v1/export HTTP/1.1\r\nHost: a\r\nAuthorization: ${headers.Authorization}\r\n\r\n`;
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(service.url).port) });
+  socket.write(request, () => socket.destroy());
+  await Bun.sleep(100);
+  let answer = await fetch(`${service.url}/admin/v1/export`, { headers });
+  while (answer.status === 429) {
+    await Bun.sleep(1_000);
+    answer = await fetch(`${service.url}/admin/v1/export`, { headers });
+  }
+  expect(answer.status).toBe(200);
+  await answer.text();
+}, 300_000);

@@ -3,6 +3,7 @@ import { Fault, Refusal } from '../../../model/fault.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import type { Principal } from '../../../model/principal.ts';
 import { realm, user } from '../../../model/resources.ts';
+import { withTimeout } from '../../../model/timeout.ts';
 import { exportUsers, parseCsvMap } from '../../../ops/transfer/csv_users.ts';
 import { exportRecords } from '../../../ops/transfer/export.ts';
 import type { RejectedLine } from '../../../ops/transfer/import.ts';
@@ -77,10 +78,8 @@ const receiveImport: Transfer = async (call, deps, reply) => {
       },
       onProgress: deps.loopBudget.turn,
     });
-    if (error)
-      return reply(
-        faultReply(error.code, undefined, `line ${resumeLine} is the first that was not imported`),
-      );
+    const rest = `line ${resumeLine} is the first that was not imported`;
+    if (error) return reply(faultReply(error.code, undefined, rest));
     const names = { ignored: Object.fromEntries(ignored), mapped: Object.fromEntries(mapped) };
     const end = { ...counts, ...names, resume_line: resumeLine ?? null, dry_run: isDryRun, sha256 };
     const lines = [...rejected, end].map((line) => `${JSON.stringify(line)}\n`);
@@ -90,6 +89,9 @@ const receiveImport: Transfer = async (call, deps, reply) => {
     throw new Fault('invalid_query', [{ field: 'map', rule: error.message }], error);
   }
 };
+
+/** A caller that left before the answer never reads it. */
+const stalled = () => Promise.reject(new Fault('request_timeout'));
 
 /** Writes as fast as the caller reads. */
 const sendExport: Transfer = async (call, deps, reply) => {
@@ -109,7 +111,7 @@ const sendExport: Transfer = async (call, deps, reply) => {
     within: sender.realms === '*' ? undefined : [...sender.realms].sort(),
     async write(text) {
       hash.update(text);
-      await writer.write(Buffer.from(text));
+      await withTimeout(writer.write(Buffer.from(text)), LIMITS.transferIdleMsMax, stalled);
       await deps.loopBudget.turn();
     },
     onProgress: () => undefined,
@@ -117,9 +119,11 @@ const sendExport: Transfer = async (call, deps, reply) => {
   const records = await written.catch(() => null);
   snapshot.close();
   const detail = { records, sha256: hash.digest('hex') };
-  await recordEnd(deps, 'records.exported', detail, { signal, sender }).finally(() =>
-    records === null ? writer.abort('incomplete') : writer.close(),
-  );
+  await recordEnd(deps, 'records.exported', detail, { signal, sender }).finally(() => {
+    const ended = records === null ? writer.abort('incomplete') : writer.close();
+    // Not awaited: it waits for a write that nobody reads.
+    ended.catch(() => undefined);
+  });
 };
 
 function fileReply(type: string, body: Reply['body']): Reply {
