@@ -6,7 +6,7 @@ import type { Field } from '../description.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Fact } from '../parts/facts.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
-import { memberLabel, valueLabel } from '../parts/resource_labels.ts';
+import { isIdentifier, memberLabel, valueLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Values } from './record_form.tsx';
 import { useAction } from './use_action.tsx';
@@ -128,7 +128,11 @@ function Differences({ fields, versions }: DifferencesProps) {
 function comparedText({ name, kind }: ComparedField, value: Value = '') {
   if (kind === 'password') return <span class="faint">hidden</span>;
   const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : valueLabel(name, value);
-  return text === '' ? <span class="faint">empty</span> : <UntrustedText text={text} />;
+  return text === '' ? (
+    <span class="faint">empty</span>
+  ) : (
+    <UntrustedText text={text} isIdentifier={isIdentifier(name)} />
+  );
 }
 
 interface ChangedSinceShownProps {

@@ -20,15 +20,17 @@ interface LongListProps<T> {
 /** A frame of rows with a button for the next ones, of which the first receives the focus. */
 export function LongList<T>({ label, items, row, keyOf, isStop = false, onMore }: LongListProps<T>) {
   const list = useRef<HTMLUListElement>(null);
-  const firstNew = useRef<number | undefined>(undefined);
+  /** The last row when further ones were asked for: rows can also come at the top. */
+  const lastShown = useRef<T | undefined>(undefined);
   useEffect(() => {
-    const added = firstNew.current === undefined ? undefined : list.current?.children[firstNew.current];
-    if (!(added instanceof HTMLElement)) return;
-    firstNew.current = undefined;
+    const index = lastShown.current === undefined ? -1 : items.indexOf(lastShown.current);
+    const added = list.current?.children[index + 1];
+    if (index < 0 || !(added instanceof HTMLElement)) return;
+    lastShown.current = undefined;
     added.focus();
   }, [items]);
   const showMore = () => {
-    firstNew.current = items.length;
+    lastShown.current = items.at(-1);
     onMore?.();
   };
   return (

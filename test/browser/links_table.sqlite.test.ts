@@ -54,6 +54,19 @@ test('a user with 12 links has a row for each, with its provider, and copies its
   await expectNoErrorsInAnyView(window);
 });
 
+test('a subject that reads as Latin has the name of its script in its row, and in the dialog that removes it', async () => {
+  const id = await create(user, { name: 'Reader', email: 'reader@example.com' });
+  const subject = 'аррӏе';
+  const data = { subject, issuer: 'https://login.example.com', oidc_profile_id: shop.oidcProfile };
+  await create(oidcProfileInfo, data, { ...shop, user: id });
+  const window = await openUser(id);
+  const { page } = window;
+  await page.locator('table.links .mark', { hasText: 'Cyrillic' }).waitFor();
+  await page.getByRole('button', { name: `Remove ${subject}`, exact: true }).click();
+  await page.getByRole('dialog').locator('.mark', { hasText: 'Cyrillic' }).waitFor();
+  await expectNoErrors(window);
+});
+
 test('a user without links has no table, and the page says what to add', async () => {
   const window = await openUser(await create(user, { name: 'Nobody', email: 'none@example.com' }));
   await window.page.getByText('No links yet').waitFor();

@@ -13,7 +13,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { type NameActor, useActorNames } from './actors.ts';
 import { openAllRealmsFeed } from './all_realms_feed.ts';
-import { type Entry, entryKey, type Filters, filtersFromQuery, matchesFilters } from './entry.ts';
+import { type Entry, entryKey, type Filters, filtersFromQuery, isLink, matchesFilters } from './entry.ts';
 import { EntryDialog } from './entry_dialog.tsx';
 import { ENTRIES_MAX, type Feed, type FeedView, openFeed, type Restart } from './feed.ts';
 import { type FeedRealms, readFeedRealms } from './feed_heads.ts';
@@ -248,7 +248,11 @@ function EntryRow({ entry, realm, nameActor, lastKnown, href }: EntryRowProps) {
       <span class="row-main">
         <span class="entry-label">
           <span>
-            {label === undefined ? <code class="small">{record}</code> : <UntrustedText text={label} />}
+            {label === undefined ? (
+              <code class="small">{record}</code>
+            ) : (
+              <UntrustedText text={label} isIdentifier={isLink(entry)} />
+            )}
           </span>
           {realm !== undefined && (
             <span class="faint">

@@ -129,7 +129,12 @@ function labelIn(record: Readonly<Record<string, unknown>> | undefined): string 
     .find((each): each is string => typeof each === 'string' && each !== '');
 }
 
-const { realms, oidcProfiles, passwordProfiles } = RESOURCES;
+const { realms, oidcProfiles, passwordProfiles, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
+
+/** Whether the record is a link: its label is a username or a subject. */
+export function isLink({ kind }: Entry): boolean {
+  return kind === oidcProfileInfos.name || kind === passwordProfileInfos.name;
+}
 
 /** The page of a record; for a link, that of its user. */
 export function recordHref({ kind, realm, record, user }: Entry): string {

@@ -6,12 +6,12 @@ import { Identifier } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Loaded, Loading } from '../../parts/notices.tsx';
-import { memberLabel, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
+import { isIdentifier, memberLabel, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import type { NameActor } from './actors.ts';
-import { type Entry, entryTitle, recordHref } from './entry.ts';
+import { type Entry, entryTitle, isLink, recordHref } from './entry.ts';
 import type { Sides } from './last_known.ts';
 
 interface EntryDialogProps {
@@ -75,7 +75,7 @@ function EntryFacts({ entry, nameActor }: EntryFactsProps) {
       </Fact>
       {label !== undefined && (
         <Fact label="Current name">
-          <UntrustedText text={label} />
+          <UntrustedText text={label} isIdentifier={isLink(entry)} />
         </Fact>
       )}
       <Fact label="Record">
@@ -194,7 +194,6 @@ function MemberValue({ member, value }: { readonly member: string; readonly valu
   if (value === undefined || value === null || value === '') return <span class="faint">none</span>;
   if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>;
   if (Array.isArray(value)) return <UntrustedText text={value.join('\n')} />;
-  return (
-    <UntrustedText text={typeof value === 'string' ? valueLabel(member, value) : JSON.stringify(value)} />
-  );
+  const text = typeof value === 'string' ? valueLabel(member, value) : JSON.stringify(value);
+  return <UntrustedText text={text} isIdentifier={isIdentifier(member)} />;
 }

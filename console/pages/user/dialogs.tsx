@@ -89,7 +89,7 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
           {(now) => (
             <p>
               From now on the user cannot sign in as{' '}
-              <UntrustedText text={nameOf({ ...action.link, record: now })} /> through{' '}
+              <UntrustedText text={nameOf({ ...action.link, record: now })} isIdentifier /> through{' '}
               <UntrustedText text={providerName(action.link)} />
               {isOnlyLink(loaded) && ', the only way to sign in that this user has'}.
             </p>

@@ -63,7 +63,7 @@ function LinkRow({ link, realm, originOf, onAction }: RowProps & { readonly link
         <Provider realm={realm} link={link} />
       </td>
       <th scope="row">
-        <UntrustedText text={name} />{' '}
+        <UntrustedText text={name} isIdentifier />{' '}
         <CopyButton text={name} what={`the ${inSentence(memberLabel(nameMember(link)))}`} />
       </th>
       <td data-label="Since">

@@ -33,8 +33,8 @@ export function SignInThrottle({ realm, user, link }: SignInThrottleProps) {
       <Icon name="warning" />
       <div class="stack-tight">
         <p>
-          Too many wrong passwords: <UntrustedText text={nameOf(link)} /> is throttled without a device token
-          until <Timestamp at={until} />. Devices that signed in before are not.
+          Too many wrong passwords: <UntrustedText text={nameOf(link)} isIdentifier /> is throttled without a
+          device token until <Timestamp at={until} />. Devices that signed in before are not.
         </p>
         <button type="button" class="button" disabled={isBusy} onClick={lift}>
           Check passwords again

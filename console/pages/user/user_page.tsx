@@ -82,7 +82,8 @@ function RemovedLink({ link, onAction }: RemovedLinkProps) {
       <Icon name="history" />
       <div class="stack-tight">
         <p>
-          The {resourceLabel(description.name).one} <UntrustedText text={nameOf(link)} /> was removed.
+          The {resourceLabel(description.name).one} <UntrustedText text={nameOf(link)} isIdentifier /> was
+          removed.
         </p>
         <button type="button" class="button" onClick={() => onAction({ kind: 'add', links, from: record })}>
           Undo
