@@ -39,19 +39,17 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     addEventListener('beforeunload', warn);
     return () => removeEventListener('beforeunload', warn);
   }, [onClose === undefined]);
-  const mayClose = () => {
-    isTyped.current &&= !confirm('Discard what you have typed?');
-    return onClose !== undefined && !isTyped.current;
-  };
   const close = () => {
     if (!isMounted.current) return;
-    // A second Escape closes a dialog even if the first one was cancelled.
-    if (mayClose()) onClose?.();
-    else element.current?.showModal();
+    isTyped.current &&= !confirm('Discard what you have typed?');
+    if (onClose && !isTyped.current) onClose();
+    else if (!element.current?.open) element.current?.showModal();
   };
-  const keepOpen = (event: Event) => {
-    // Of a second Escape only the event `close` can ask.
-    if (event.cancelable && !mayClose()) event.preventDefault();
+  // A browser ignores that `cancel` is cancelled at a second Escape in a row, but not that the key is.
+  const closeOnEscape = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || event.defaultPrevented) return;
+    event.preventDefault();
+    close();
   };
   const noteText = ({ target }: Event) => {
     isTyped.current ||= target instanceof Element && target.matches(TEXT_FIELDS);
@@ -62,18 +60,13 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       class="dialog"
       aria-labelledby={heading}
       onInput={noteText}
-      onCancel={keepOpen}
+      onKeyDown={closeOnEscape}
       onClose={close}
     >
       <header class="dialog-head">
         <h2 id={heading}>{title}</h2>
         {onClose && (
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="Close"
-            onClick={() => element.current?.close()}
-          >
+          <button type="button" class="icon-button" aria-label="Close" onClick={close}>
             <Icon name="close" />
           </button>
         )}
