@@ -60,7 +60,6 @@ export async function importLines(
   try {
     for await (const lines of source) {
       await importEach(run, lines);
-      run.nextLine = Math.max(run.nextLine, (lines.at(-1)?.number ?? 0) + 1);
       if (isOver(run)) break;
     }
     if (!isOver(run)) await flush(run);
@@ -68,8 +67,8 @@ export async function importLines(
     if (!(error instanceof Fault)) throw error;
     failure = error;
   }
-  if (isOver(run) || failure) markRestUndone(run);
-  const { counts, ignored, mapped, resumeLine } = run;
+  const { counts, ignored, mapped } = run;
+  const resumeLine = isOver(run) || failure ? firstUndone(run) : undefined;
   return { counts, ignored, mapped, resumeLine, error: failure };
 }
 
@@ -81,39 +80,38 @@ function begin(plan: ImportOptions) {
     mapped: new Map<string, number>(),
     batch: emptyBatch(),
     nextLine: plan.fromLine,
-    /** The first line that is not done. */
-    resumeLine: undefined as number | undefined,
-    /** Set after the first rejected line, where that one ends the import. */
-    isStopped: false,
+    /** The first rejected line, where that one ends the import. */
+    stoppedAt: undefined as number | undefined,
   };
 }
 
 /** Lines to be committed together. */
 function emptyBatch() {
-  return { sources: [] as SourceLine[], loads: [] as Load[], rejected: [] as RejectedLine[], bytes: 0 };
+  return {
+    firstLine: undefined as number | undefined,
+    sources: [] as SourceLine[],
+    loads: [] as Load[],
+    rejected: [] as RejectedLine[],
+    bytes: 0,
+  };
 }
 
 function isOver(run: Run): boolean {
-  return run.isStopped || run.plan.signal.aborted;
-}
-
-/** Moves `resumeLine` back to this line. */
-function markUndone(run: Run, line: number): void {
-  run.resumeLine = Math.min(run.resumeLine ?? line, line);
+  return run.stoppedAt !== undefined || run.plan.signal.aborted;
 }
 
 /** Rejected lines of a batch that was not committed were not reported: the next import reads them again. */
-function markRestUndone(run: Run): void {
-  for (const { number } of run.batch.sources) markUndone(run, number);
-  for (const { line } of run.batch.rejected) markUndone(run, line);
-  run.resumeLine ??= run.nextLine;
+function firstUndone({ stoppedAt, batch, nextLine }: Run): number {
+  return stoppedAt ?? batch.firstLine ?? nextLine;
 }
 
 /** Imports lines until the import is over; an import can resume at the first line that was not imported. */
 async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void> {
   for (const line of lines) {
     if (line.number < run.plan.fromLine) continue;
-    if (isOver(run)) return markUndone(run, line.number);
+    if (isOver(run)) return;
+    run.batch.firstLine ??= line.number;
+    run.nextLine = line.number + 1;
     await importLine(run, line);
   }
 }
@@ -212,8 +210,6 @@ function reportRejected(run: Run, rejected: readonly RejectedLine[]): void {
   for (const { line, reason } of run.plan.stopAtFirst ? sorted.slice(0, 1) : sorted) {
     run.counts.refused += 1;
     run.plan.onRefused(line, reason);
-    if (!run.plan.stopAtFirst) continue;
-    markUndone(run, line);
-    run.isStopped = true;
+    if (run.plan.stopAtFirst) run.stoppedAt = line;
   }
 }
