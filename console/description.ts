@@ -40,8 +40,6 @@ export interface Description {
   readonly parent?: string;
   /** Its name in the `include` of a request for its parent record. */
   readonly includedAs?: string;
-  /** The members of an export line that name the parent records, realm first. */
-  readonly namesAbove: readonly string[];
   /** Its scopes are `<scope>:read` and `<scope>:write`. */
   readonly scope: string;
   readonly summary: string;

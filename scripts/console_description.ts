@@ -13,7 +13,6 @@ import {
 } from '../src/model/resource.ts';
 import { DESCRIPTIONS } from '../src/model/resources.ts';
 import { writableMembers } from '../src/model/writable_members.ts';
-import { parentFields } from '../src/records/format.ts';
 import { readHealthChecks } from './health_checks.ts';
 import { type Manifest, repositoryLinks } from './release/repository.ts';
 
@@ -54,7 +53,6 @@ function describe(resource: Resource): Description {
   return {
     ...{ name, type, scope, summary, unique },
     collections: ancestry(resource).map(({ collection }) => collection),
-    namesAbove: parentFields(resource),
     ...(parent ? { parent: parent.name } : {}),
     ...(includedAs === undefined ? {} : { includedAs }),
     ...(protectedBy === undefined ? {} : { protectedBy }),

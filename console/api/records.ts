@@ -196,17 +196,6 @@ export function cursorOf(link: string | null, parameter: string): string | undef
   return new URL(link, location.href).searchParams.get(parameter) ?? undefined;
 }
 
-/** The number of records of a collection; undefined if the response has no total. */
-export async function countRecords(
-  description: Description,
-  parentKey: Key,
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  const path = `${pathOf(description, parentKey)}?${new URLSearchParams({ 'page[limit]': '1' })}`;
-  const { body } = await callApi<{ meta?: { results?: { total?: number } } }>({ path, signal });
-  return body.meta?.results?.total;
-}
-
 const SCOPE = `${RESOURCES.realms.scope}:read`;
 
 export interface NamedRealm {

@@ -134,20 +134,6 @@ test('a session limited to some realms can edit those, but create or delete none
   expect([made.status, (await service.del(`${realms}/${shop.realm}`, token)).status]).toEqual([403, 403]);
 });
 
-test('the page of a session limited to some realms says that an import cannot create one', async () => {
-  const window = await openSignedIn(service, '#/transfer', { realms: [shop.realm] });
-  const { page } = window;
-  const line = JSON.stringify({ type: 'authentication-realm', id: shop.realm, name: 'One more' });
-  await page
-    .getByLabel('File written by authrealm export')
-    .setInputFiles({ name: 'realm.ndjson', mimeType: 'text/plain', buffer: Buffer.from(line) });
-  await page.getByText('This session is limited to some realms and cannot create one').waitFor();
-  expect(await page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
-  await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
-  await page.getByRole('button', { name: 'Import', exact: true }).waitFor();
-  await expectNoErrors(window);
-});
-
 test('a session without access to links, profiles and changes sees the user and which parts are hidden', async () => {
   const window = await openSignedIn(service, pagePaths(shop).user, { scope: 'users:read' });
   const { page } = window;

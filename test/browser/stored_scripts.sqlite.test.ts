@@ -1,5 +1,4 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { plainText } from '../../console/parts/confusables.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -141,36 +140,6 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
         await expectNoErrors(wide);
         await page.keyboard.press('Escape');
       }
-      await wide.goto('#/transfer');
-      const option = page.locator(`option[value="${home.realm}"]`).first();
-      await option.waitFor({ state: 'attached' });
-      expect(await option.textContent()).toBe(
-        `${plainText(HOSTILE_TEXTS[attempt])} · ${home.realm.slice(-4)}`,
-      );
-      await expectNoErrors(wide);
-    });
-
-    test(`stored ${attempt} text is inert as the name of an imported file`, async () => {
-      await narrow.load('#/transfer');
-      const { page } = narrow;
-      const line = {
-        ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
-        ...{ name: HOSTILE_TEXTS[attempt], email: `${attempt}.again@example.com` },
-      };
-      await page.getByLabel('File written by authrealm export').setInputFiles({
-        name: HOSTILE_TEXTS[attempt],
-        mimeType: 'application/x-ndjson',
-        buffer: Buffer.from(`${JSON.stringify(line)}\n{"type":${JSON.stringify(HOSTILE_TEXTS[attempt])}}\n`),
-      });
-      await page.getByRole('combobox', { name: 'Into' }).selectOption(home.realm);
-      await page.getByRole('button', { name: 'Import', exact: true }).click();
-      const card = page.getByRole('region', { name: 'Import', exact: true });
-      await card.getByText('1 created, 1 rejected.').waitFor();
-      await card
-        .locator('bdi.untrusted', { hasText: beginningOf(attempt) })
-        .first()
-        .waitFor();
-      await expectNoErrors(narrow);
     });
 
     test(`stored ${attempt} text is inert in an edit conflict`, async () => {

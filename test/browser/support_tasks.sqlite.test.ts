@@ -1,14 +1,11 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { freshFolder } from '../support/service.ts';
 import { expectNoErrors, openMenu, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { type ConsoleWindow, DESKTOP, PHONE, type View } from './console_window.ts';
 import { openShop } from './open_console.ts';
 
 /**
- * Ten tasks of a support desk, each from the start page, on a phone and a desktop. Prints the clicks and the seconds of each: those
+ * Eight tasks of a support desk, each from the start page, on a phone and a desktop. Prints the clicks and the seconds of each: those
  * of the page, without the time to read and think.
  */
 
@@ -180,46 +177,4 @@ describe.each(VIEWS)('on a %s', (...view) => {
       expect(end('hand a developer a limited client')).toBeLessThanOrEqual(9);
     });
   });
-
-  test('a file with three bad lines is imported, and its bad lines are listed', async () => {
-    await walk(view, async ({ page, window, click, goTo, end }) => {
-      const path = join(freshFolder(), 'realm.ndjson');
-      writeFileSync(path, fileWithBadLines());
-      await goTo('Import and export');
-      await page.getByLabel('File written by authrealm export').setInputFiles(path);
-      await click(button(page, 'Import'));
-      await page.getByText('3 lines were rejected').waitFor();
-      await page.getByText('Line 3', { exact: true }).waitFor();
-      await button(page, 'Save list').waitFor();
-      // And those in the file dialog of the browser.
-      expect(end('import a file with three bad lines')).toBeLessThanOrEqual(3);
-      await window.expectError(/status of 400/);
-    });
-  });
-
-  test('a realm is exported', async () => {
-    await walk(view, async ({ page, click, goTo, end }) => {
-      await goTo('Import and export');
-      await page.getByLabel('Realm', { exact: true }).selectOption(shop.realm);
-      await click(button(page, 'Export'));
-      await page.getByText('Export complete.').waitFor();
-      const [download] = await Promise.all([page.waitForEvent('download'), click(button(page, 'Save file'))]);
-      expect(download.suggestedFilename()).toBe(`realm-${shop.realm}.ndjson`);
-      expect(end('export one realm')).toBeLessThanOrEqual(4);
-    });
-  });
 });
-
-/** A realm with two users: three other lines have no e-mail address, an unknown type, and no JSON. */
-function fileWithBadLines(): string {
-  const id = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
-  const user = { type: 'user_authentication_info', realm_id: id(1) };
-  const lines = [
-    { type: 'authentication-realm', id: id(1), name: 'Imported' },
-    { ...user, id: id(2), name: 'First', email: 'first@example.com' },
-    { ...user, id: id(3), name: 'Without an address' },
-    { ...user, type: 'something else', id: id(4), name: 'Of no kind' },
-    { ...user, id: id(5), name: 'Second', email: 'second@example.com' },
-  ];
-  return `${lines.map((line) => JSON.stringify(line)).join('\n')}\n{"type": \n`;
-}

@@ -23,7 +23,6 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   clients: 'Signs all new tokens',
   changes: 'Live',
   changesOfRealm: 'Live',
-  transfer: 'Limits of an import in the browser',
   tryOne: 'No request sent yet.',
   client: 'profile-infos:read',
   webhooks: 'Search index',

@@ -15,10 +15,7 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 /** Bytes that do not count: a byte order mark before the first line, a CR after any line. */
 const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
 
-/**
- * Splits a stream of bytes into lines, and yields those of each chunk together. The text after the last newline is a line too. Also runs
- * in browsers, which have no Buffer.
- */
+/** Splits a stream of bytes into lines, and yields those of each chunk together. The text after the last newline is a line too. */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly SourceLine[]> {
   /** The start of a line whose end has not arrived; empty for one that is too long already. */
   let rest = new Uint8Array(0);
