@@ -312,21 +312,26 @@ describe('an export over HTTP', () => {
   });
 
   test.each(['ndjson', 'csv'])(
-    'an export over HTTP as %s has the realms of the caller alone',
+    'an export over HTTP as %s has the realms of the caller alone, or a single one of them',
     async (format) => {
       const [first, second, other] = [realmLines(), realmLines(), realmLines()];
       for (const { all: records } of [first, second, other]) await runImport(db, records);
       const limited = await service.token('transfer', new Set([second.ids.realm, first.ids.realm, mintId()]));
-      const lines = await lineTexts(await service.get(`${EXPORT}?format=${format}`, limited));
+      const url = `${EXPORT}?format=${format}`;
+      const lines = await lineTexts(await service.get(url, limited));
       expect(lines).toHaveLength(format === 'csv' ? 5 : 12);
       const text = lines.join('\n');
       for (const id of [first, second].flatMap(({ ids }) => Object.values(ids))) expect(text).toContain(id);
       expect(text).not.toContain(other.ids.realm);
       expect(lines.filter((line) => line.startsWith('"realm_id"'))).toHaveLength(format === 'csv' ? 1 : 0);
       const nowhere = await service.token('transfer', new Set([mintId()]));
-      expect(await lineTexts(await service.get(`${EXPORT}?format=${format}`, nowhere))).toHaveLength(
-        format === 'csv' ? 1 : 0,
-      );
+      const none = await lineTexts(await service.get(url, nowhere));
+      expect(none).toHaveLength(format === 'csv' ? 1 : 0);
+      const within = async (id: string) => lineTexts(await service.get(`${url}&realm=${id}`, limited));
+      const single = await within(first.ids.realm.toUpperCase());
+      expect(single).toHaveLength(format === 'csv' ? 3 : 6);
+      for (const id of Object.values(first.ids)) expect(single.join()).toContain(id);
+      expect(await within(other.ids.realm)).toEqual(none);
     },
   );
 
@@ -350,7 +355,8 @@ describe('an export over HTTP', () => {
     const answer = await fetch(url, { method: 'HEAD', headers });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/csv']);
     expect(await transfersIn()).toEqual(before);
-    expect((await service.get(`${EXPORT}?format=xml`, token)).status).toBe(400);
+    for (const query of ['format=xml', 'realm=shop'])
+      expect((await service.get(`${EXPORT}?${query}`, token)).status).toBe(400);
   });
 
   test('an export over HTTP whose reader disconnects is logged as incomplete, and another one can start', async () => {

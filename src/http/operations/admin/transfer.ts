@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { Fault, Refusal } from '../../../model/fault.ts';
 import { LIMITS } from '../../../model/limits.ts';
-import type { Principal } from '../../../model/principal.ts';
+import { intersectRealms, type Principal } from '../../../model/principal.ts';
 import { realm, user } from '../../../model/resources.ts';
+import { identifier } from '../../../model/rule.ts';
 import { withTimeout } from '../../../model/timeout.ts';
 import { exportUsers, parseCsvMap } from '../../../ops/transfer/csv_users.ts';
 import { exportRecords } from '../../../ops/transfer/export.ts';
@@ -33,6 +34,9 @@ const importQuery = z.object({
 const format = z.enum(['ndjson', 'csv']).optional();
 const exportQuery = z.object({
   format: format.meta(about('All records, or users with their links as CSV.', 'ndjson')),
+  realm: identifier('a realm')
+    .optional()
+    .meta(about('Only records of this realm.', exampleIdOf(realm))),
 });
 
 /** Answers a call, and works on until its promise ends. */
@@ -95,11 +99,13 @@ const stalled = () => Promise.reject(new Fault('request_timeout'));
 
 /** Writes as fast as the caller reads. */
 const sendExport: Transfer = async (call, deps, reply) => {
-  const isCsv = readParameters(exportQuery, call.request.url).format === 'csv';
+  const query = readParameters(exportQuery, call.request.url);
+  const isCsv = query.format === 'csv';
   const type = isCsv ? CSV_TYPE : NDJSON_TYPE;
   // Nothing would read, and so end, the stream of a HEAD.
   if (call.request.method === 'HEAD') return reply(fileReply(type, null));
   const sender = senderOf(call);
+  const realms = intersectRealms(sender.realms, query.realm ? new Set([query.realm]) : '*');
   const snapshot = await deps.engine.records.openSnapshot();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   reply(fileReply(type, readable));
@@ -108,7 +114,7 @@ const sendExport: Transfer = async (call, deps, reply) => {
   const { signal } = new AbortController();
   const written = (isCsv ? exportUsers : exportRecords)({
     ...{ snapshot, signal, open: undefined, isForHttp: true },
-    within: sender.realms === '*' ? undefined : [...sender.realms].sort(),
+    within: realms === '*' ? undefined : [...realms].sort(),
     async write(text) {
       hash.update(text);
       await withTimeout(writer.write(Buffer.from(text)), LIMITS.transferIdleMsMax, stalled);
