@@ -1,4 +1,4 @@
-import { type Observable, observable } from '../observable.ts';
+import { observable } from '../observable.ts';
 
 /** The rights of the console, and how long they last. */
 interface Session {
@@ -25,8 +25,6 @@ export interface SessionState {
   readonly ended: Session | undefined;
   /** Differs for every user and after each sign-out: what a page has read and what was typed are discarded with it. */
   readonly page: number;
-  /** Differs for every user: imports and exports belong to the user of this or the ended session. */
-  readonly owner: number | undefined;
   /** Why sign-in failed or the session ended. */
   readonly message: string | undefined;
   /** Retries a sign-in that failed temporarily. */
@@ -51,7 +49,6 @@ export const session = observable<SessionState>({
   open: undefined,
   ended: undefined,
   page: 0,
-  owner: undefined,
   message: undefined,
 });
 
@@ -84,13 +81,13 @@ export function resumeSession(): void {
 
 /** Ends the session; the same user can sign in again and continue. */
 export function endSession(message: string | undefined): void {
-  const { open, ended = open, page, owner, retry } = session.get();
-  end({ open: undefined, ended, page, owner, message, retry });
+  const { open, ended = open, page, retry } = session.get();
+  end({ open: undefined, ended, page, message, retry });
 }
 
-/** Ends the session, discards its page and cancels its imports and exports. */
+/** Ends the session, and discards its page. */
 export function closeSession(message: string): void {
-  end({ open: undefined, ended: undefined, page: session.get().page, owner: undefined, message });
+  end({ open: undefined, ended: undefined, page: session.get().page, message });
 }
 
 function end(state: SessionState): void {
@@ -121,8 +118,7 @@ function startSession(method: SignInMethod, grant: SessionGrant, ageMs: number):
   const previous = before.open ?? before.ended;
   const continues = previous !== undefined && isContinuedBy(previous, open);
   const page = continues && before.ended ? before.page : before.page + 1;
-  const owner = continues ? before.owner : page;
-  session.set({ open, ended: undefined, page, owner, message: undefined });
+  session.set({ open, ended: undefined, page, message: undefined });
 }
 
 /** The label of links without `--label`: several users share it. */
@@ -216,20 +212,4 @@ export function takePendingSignIn(): PendingSignIn | undefined {
 function readItem<T>(name: string): T | undefined {
   const text = sessionStorage.getItem(name);
   return text === null ? undefined : (JSON.parse(text) as T);
-}
-
-/**
- * Background work that survives navigation and an expired session. It is cancelled when its user signs out
- * or another user signs in.
- */
-export function sessionOwned<T extends { cancel(): void }>(): Observable<T | undefined> {
-  const work = observable<T | undefined>(undefined);
-  let { owner } = session.get();
-  session.subscribe((state) => {
-    if (state.owner === owner) return;
-    owner = state.owner;
-    work.get()?.cancel();
-    work.set(undefined);
-  });
-  return work;
 }
