@@ -101,8 +101,10 @@ export function endedProblem(): Problem {
 export function problemFromResponse(status: number, headers: Headers, body: unknown): Problem {
   const kind = KINDS.get(status) ?? (status >= 500 ? 'broken' : 'refused');
   const errors = errorsIn(body);
-  const general = kind === 'refused' || kind === 'broken' ? errors.find(({ member }) => !member) : undefined;
-  return new Problem(kind, general ? `${WORDS[kind]} ${general.detail}.` : WORDS[kind], {
+  const isExplained = kind === 'refused' || kind === 'broken';
+  const general = isExplained ? errors.find(({ member }) => !member)?.detail : undefined;
+  const why = general ?? (status === 413 ? 'A proxy may limit the size of files' : undefined);
+  return new Problem(kind, why === undefined ? WORDS[kind] : `${WORDS[kind]} ${why}.`, {
     errors,
     requestId: headers.get('x-request-id') ?? undefined,
     waitSeconds: kind === 'busy' || kind === 'ended' ? waitIn(headers) : undefined,

@@ -33,11 +33,13 @@ export function ActionError({ problem }: { readonly problem: Problem | undefined
   return (
     <>
       <ProblemNote problem={problem} />
-      {problem.errors.map(({ member, detail }) => (
-        <p key={`${member} ${detail}`} class="field-error">
-          {ruleSentence(member === undefined ? '' : memberLabel(member), detail)}
-        </p>
-      ))}
+      {problem.errors
+        .filter(({ detail }) => !problem.message.includes(detail))
+        .map(({ member, detail }) => (
+          <p key={`${member} ${detail}`} class="field-error">
+            {ruleSentence(member === undefined ? '' : memberLabel(member), detail)}
+          </p>
+        ))}
     </>
   );
 }
