@@ -61,7 +61,7 @@ async function makePageImages(shop: Shop, folder: string): Promise<void> {
 }
 
 async function takeScreenshot(view: View, fragment: string): Promise<Buffer> {
-  const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin`, view });
+  const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin transfer`, view });
   await waitForPage(window);
   const screenshot = await window.page.screenshot({ fullPage: view.viewport.width < LAPTOP.width });
   await window.close();

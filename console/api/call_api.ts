@@ -58,6 +58,7 @@ interface ApiRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the base of the service, without a slash at its start. */
   readonly path: string;
+  /** Sent as JSON, unless it is a file. */
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
@@ -119,16 +120,17 @@ export async function fetchApi(request: ApiRequest): Promise<Response> {
   // While the page of an ended session waits for the next sign-in, only requests of the sign-in are sent.
   if (ended && !open && !path.startsWith('console/')) throw endedProblem();
   const token = open?.token;
+  const isJson = body !== undefined && !(body instanceof Blob);
   const headers = {
     Accept: 'application/json',
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
-    ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    ...(isJson ? { 'Content-Type': 'application/json' } : {}),
     ...request.headers,
   };
   const init: RequestInit = {
     method,
     headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    body: isJson ? JSON.stringify(body) : (body ?? null),
     ...(signal ? { signal } : {}),
     ...{ cache: 'no-store', credentials: 'omit', redirect: 'error' },
   };

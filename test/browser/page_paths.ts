@@ -21,6 +21,7 @@ export function pagePaths({ realm, user, strange, oidcProfile, passwordProfile, 
     health: '#/health',
     changes: '#/changes',
     changesOfRealm: `#/changes?realm=${realm}`,
+    transfer: `#/transfer?realm=${realm}`,
     tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,
     nowhere: '#/nowhere',
   } as const satisfies Readonly<Record<string, string>>;

@@ -1,4 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { plainText } from '../../console/parts/confusables.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -7,6 +8,7 @@ import {
   realm,
   user,
 } from '../../src/model/resources.ts';
+import { csvRow } from '../../src/ops/transfer/csv_cells.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { startService } from '../support/service.ts';
@@ -59,7 +61,7 @@ function beginningOf(attempt: keyof typeof HOSTILE_TEXTS): string {
   return beginning;
 }
 
-const scope = `${WRITE_SCOPE} admin`;
+const scope = `${WRITE_SCOPE} admin transfer`;
 /** Two windows that each test loads again: one of a phone. */
 const narrow = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE }, scope });
 const wide = await openSignedIn(service, '#/', { scope });
@@ -140,6 +142,32 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
         await expectNoErrors(wide);
         await page.keyboard.press('Escape');
       }
+      await wide.goto('#/transfer');
+      const option = page.locator(`option[value="${home.realm}"]`).first();
+      await option.waitFor({ state: 'attached' });
+      expect(await option.textContent()).toBe(
+        `${plainText(HOSTILE_TEXTS[attempt])} · ${home.realm.slice(-4)}`,
+      );
+      await expectNoErrors(wide);
+    });
+
+    test(`${attempt} text is inert in the name, the header row and the cells of an imported file`, async () => {
+      await narrow.load(`#/transfer?realm=${home.realm}`);
+      const { page } = narrow;
+      const text = HOSTILE_TEXTS[attempt];
+      await page.getByLabel('File of JSON lines').setInputFiles({
+        name: text,
+        mimeType: 'text/csv',
+        buffer: Buffer.from(csvRow(['id', 'email', text]) + csvRow(['1', text, text])),
+      });
+      await page.getByLabel('Name', { exact: true }).selectOption(text.trim());
+      await page
+        .locator('dl bdi.untrusted', { hasText: beginningOf(attempt) })
+        .first()
+        .waitFor();
+      await page.getByRole('button', { name: 'Import', exact: true }).click();
+      await page.getByText('0 imported, 0 unchanged, 0 replaced, 1 rejected.').waitFor();
+      await expectNoErrors(narrow);
     });
 
     test(`stored ${attempt} text is inert in an edit conflict`, async () => {

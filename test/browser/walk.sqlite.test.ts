@@ -23,6 +23,7 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   clients: 'Signs all new tokens',
   changes: 'Live',
   changesOfRealm: 'Live',
+  transfer: 'Export users as CSV',
   tryOne: 'No request sent yet.',
   client: 'profile-infos:read',
   webhooks: 'Search index',
@@ -57,7 +58,7 @@ test.each(Object.entries(SIGNS))(
   'the console page %s is accessible and free of errors',
   async (place, sign) => {
     const fragment = pagePaths(shop)[place as PageName];
-    const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin` });
+    const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin transfer` });
     await window.page.getByText(sign).first().waitFor();
     await waitForPage(window);
     await expectNoErrorsInAnyView(window);
