@@ -1,15 +1,17 @@
 import { useState } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
-import { useFetch } from '../../api/use_fetch.ts';
+import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { EmptyState, Loaded } from '../../parts/notices.tsx';
-import { resourceLabel } from '../../parts/resource_labels.ts';
+import { EmptyState, Loaded, Loading } from '../../parts/notices.tsx';
+import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
+import { actorName } from '../changes/actors.ts';
 import { realmBreadcrumbs } from '../realms/record_views.tsx';
 import { type Action, UserDialog } from './dialogs.tsx';
 import { History, useChanges } from './history.tsx';
@@ -28,6 +30,7 @@ export function UserPage({ parameters }: PageProps) {
     setPages(pages + 1);
     fetched.reload();
   };
+  const isGone = fetched.problem?.kind === 'absent';
   const [action, setAction] = useState<Action>();
   const [removed, setRemoved] = useState<Link>();
   return (
@@ -35,20 +38,24 @@ export function UserPage({ parameters }: PageProps) {
       <PageHead
         title={String(fetched.answer?.user.record.name ?? 'User')}
         breadcrumbs={[...realmBreadcrumbs(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
-        actions={fetched.answer && <UserActions onAction={setAction} />}
+        actions={fetched.answer && !isGone && <UserActions onAction={setAction} />}
       />
       {removed && <RemovedLink link={removed} onAction={setAction} />}
-      <Loaded fetched={fetched}>
-        {(loaded) => (
-          <UserView
-            realm={realm}
-            loaded={loaded}
-            isWaiting={fetched.isWaiting}
-            onMore={readMore}
-            onAction={setAction}
-          />
-        )}
-      </Loaded>
+      {isGone ? (
+        <GoneUser realm={realm} user={id} fetched={fetched} />
+      ) : (
+        <Loaded fetched={fetched}>
+          {(loaded) => (
+            <UserView
+              realm={realm}
+              loaded={loaded}
+              isWaiting={fetched.isWaiting}
+              onMore={readMore}
+              onAction={setAction}
+            />
+          )}
+        </Loaded>
+      )}
       {action && fetched.answer && (
         <UserDialog
           realm={realm}
@@ -65,6 +72,33 @@ export function UserPage({ parameters }: PageProps) {
     </>
   );
 }
+
+interface GoneUserProps {
+  readonly realm: string;
+  readonly user: string;
+  readonly fetched: Fetched<UserWithLinks>;
+}
+
+/** When a user that is not found was deleted or erased, and by whom, as far as the change feed says so. */
+function GoneUser({ realm, user, fetched }: GoneUserProps) {
+  const changes = useChanges(realm, user);
+  const { answer, isWaiting } = changes.fetched;
+  const end = answer?.items.find(({ record, what }) => record === user && ENDS.has(what));
+  if (!end) return isWaiting ? <Loading /> : <Loaded fetched={fetched}>{() => null}</Loaded>;
+  return (
+    <>
+      <EmptyState icon="user" title="This user no longer exists">
+        <p role="status">
+          {capitalized(end.what)} on <Timestamp at={end.at} /> by{' '}
+          <UntrustedText text={actorName(changes.clients, end.who)} />.
+        </p>
+      </EmptyState>
+      <History changes={changes} />
+    </>
+  );
+}
+
+const ENDS: ReadonlySet<string> = new Set(['deleted', 'erased']);
 
 interface RemovedLinkProps {
   readonly link: Link;
