@@ -96,10 +96,11 @@ function currentOf(pattern: string, { segments }: Route): 'page' | 'true' | unde
 }
 
 function CurrentPage({ pages, route }: Pages & { readonly route: Route }) {
-  for (const { pattern, Page } of pages) {
+  for (const { pattern, Page, followsQuery } of pages) {
     const parameters = matchPattern(pattern, route.segments);
-    // The key remounts the page for another record.
-    if (parameters) return <Page key={route.segments.join('/')} parameters={parameters} />;
+    // The key remounts the page for another record or query.
+    const key = followsQuery ? route.segments.join('/') : route.visit;
+    if (parameters) return <Page key={key} parameters={parameters} />;
   }
   return (
     <>

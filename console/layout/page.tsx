@@ -13,6 +13,8 @@ export interface Page {
   /** Pattern of the fragment, such as `realms/:realm`. */
   readonly pattern: string;
   readonly Page: ComponentType<PageProps>;
+  /** It reads a new query of the address itself; other pages begin again with it. */
+  readonly followsQuery?: true;
   /** Its entry in the navigation, if it has one. */
   readonly nav?: {
     readonly label: string;

@@ -5,7 +5,11 @@ export interface Route {
   /** Path segments, decoded. */
   readonly segments: readonly string[];
   readonly query: URLSearchParams;
+  /** Differs after each navigation, also to the same page. */
+  readonly visit: number;
 }
+
+let visits = 0;
 
 export const currentRoute = observable<Route>(readRoute());
 
@@ -16,7 +20,9 @@ addEventListener('hashchange', () => {
   if (isRoute()) update();
 });
 
+/** Does nothing when a sign-in code has left the address. */
 function update(): void {
+  if (location.hash === lastFragment) return;
   lastFragment = location.hash;
   currentRoute.set(readRoute());
 }
@@ -27,9 +33,14 @@ function isRoute(): boolean {
 }
 
 function readRoute(): Route {
-  if (!isRoute()) return { segments: [], query: new URLSearchParams() };
-  const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
-  return { segments: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
+  visits += 1;
+  const fragment = isRoute() ? location.hash.replace(/^#\/?/, '') : '';
+  const [path = '', query = ''] = fragment.split('?', 2);
+  return {
+    segments: path.split('/').filter(Boolean).map(decode),
+    query: new URLSearchParams(query),
+    visit: visits,
+  };
 }
 
 /** Fragments are untrusted: invalid encoding stays unchanged. */
@@ -62,14 +73,16 @@ export function navigate(fragment: string): void {
 }
 
 /**
- * Replaces the query of the address. Does nothing if the address already belongs to the next page, before
- * its hashchange event.
+ * Replaces the query of the address, whose entry of the history then holds no place in a list. Does nothing if the address
+ * already belongs to the next page, before its hashchange event.
  */
 export function replaceQuery(values: Readonly<Record<string, string>>): void {
   if (location.hash !== lastFragment) return;
   const { segments } = currentRoute.get();
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== '')).toString();
-  history.replaceState(history.state, '', href(...segments) + (query === '' ? '' : `?${query}`));
+  const fragment = href(...segments) + (query === '' ? '' : `?${query}`);
+  if (fragment === lastFragment) return;
+  history.replaceState(null, '', fragment);
   lastFragment = location.hash;
 }
 

@@ -49,6 +49,7 @@ export const PAGES: readonly Page[] = [
   {
     pattern: 'changes',
     Page: ChangesPage,
+    followsQuery: true,
     nav: { label: 'Changes', icon: 'changes', key: 'e', scopes: ['changes:read'] },
   },
   {

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ListPage, ReadPage } from '../api/list_page.ts';
 import { type Problem, toProblem } from '../api/problem.ts';
 import { useRetryAfter } from '../api/use_fetch.ts';
+import { returnToPlace, rowsToPlace } from './list_place.ts';
 import { Loading, ProblemNote } from './notices.tsx';
 
 interface LongListProps<T> {
@@ -22,6 +23,7 @@ export function LongList<T>({ label, items, row, keyOf, isStop = false, onMore }
   const list = useRef<HTMLUListElement>(null);
   /** The last row when further ones were asked for: rows can also come at the top. */
   const lastShown = useRef<T | undefined>(undefined);
+  useLayoutEffect(() => returnToPlace(list.current), []);
   useEffect(() => {
     const index = lastShown.current === undefined ? -1 : items.indexOf(lastShown.current);
     const added = list.current?.children[index + 1];
@@ -63,14 +65,18 @@ export function PagedList<T>({ read, empty, ...look }: PagedListProps<T>) {
   const [problem, setProblem] = useState<Problem>();
   const running = useRef<AbortController | undefined>(undefined);
   const readAfter = useCallback(
-    async (before: ListPage<T>) => {
+    async (before: ListPage<T>, rows = 0) => {
       running.current?.abort();
       running.current = new AbortController();
       const { signal } = running.current;
       setProblem(undefined);
       try {
-        const page = await read(before.next ?? '', signal);
-        if (!signal.aborted) setList({ items: [...before.items, ...page.items], next: page.next });
+        let list = before;
+        do {
+          const page = await read(list.next ?? '', signal);
+          list = { items: [...list.items, ...page.items], next: page.next };
+        } while (list.next !== undefined && list.items.length < rows);
+        if (!signal.aborted) setList(list);
       } catch (error) {
         if (!signal.aborted) setProblem(toProblem(error));
       }
@@ -79,7 +85,7 @@ export function PagedList<T>({ read, empty, ...look }: PagedListProps<T>) {
   );
   useEffect(() => {
     setList(UNREAD);
-    readAfter(UNREAD);
+    readAfter(UNREAD, rowsToPlace(look.label));
     return () => running.current?.abort();
   }, [readAfter]);
   const readOn = useCallback(() => void readAfter({ items, next }), [readAfter, items, next]);

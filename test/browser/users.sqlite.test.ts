@@ -128,6 +128,53 @@ test('the Users page asks for a longer word, or for fewer, instead of showing al
   await expectNoErrors(window);
 });
 
+/** Whether the focused row is in view, both in its list and in the window. */
+const IS_FOCUS_IN_VIEW = `(() => {
+  const row = document.activeElement.getBoundingClientRect();
+  const list = document.querySelector('.long-list').getBoundingClientRect();
+  return row.top >= Math.max(list.top, 0) && row.bottom <= Math.min(list.bottom, innerHeight);
+})()`;
+
+test('Back returns to the user that was opened, with all rows that were read, and a new visit begins at the first', async () => {
+  const window = await openUsers();
+  const { page } = window;
+  await page.goto(`${service.url}/console#/users?realm=${crowded}`);
+  const rows = page.getByRole('list', { name: 'users' }).getByRole('link');
+  await rows.first().waitFor();
+  await showMore(window);
+  const row = rows.nth(PAGE_ROWS + 40);
+  const opened = await row.getAttribute('href');
+  for (const open of [() => row.click(), () => row.press('Enter')]) {
+    await open();
+    await page.getByRole('heading', { name: 'How this user signs in' }).waitFor();
+    await page.goBack();
+    await page.locator(`a[href="${opened}"]:focus`).waitFor();
+    expect(await rows.count()).toBe(2 * PAGE_ROWS);
+    expect(await page.evaluate(IS_FOCUS_IN_VIEW)).toBe(true);
+  }
+  await page.getByRole('link', { name: 'Users', exact: true }).click();
+  await page.getByText(`${CROWD + 1} users`, { exact: true }).waitFor();
+  await rows.first().waitFor();
+  expect(await rows.count()).toBe(PAGE_ROWS);
+  await expectNoErrors(window);
+});
+
+test('the Users page shows what an address asks for that is opened while it is open', async () => {
+  const window = await openSignedIn(service, '#/users?q=rare', { scope: READ_SCOPE });
+  const { page } = window;
+  const box = page.getByLabel('Name or e-mail');
+  await page.getByText('5 users found', { exact: true }).waitFor();
+  await page.evaluate(`location.hash = '#/users?q=doe'`);
+  await page.getByText('1 user found', { exact: true }).waitFor();
+  expect(await box.inputValue()).toBe('doe');
+  await box.fill('rare');
+  await page.getByText('5 users found', { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'Users', exact: true }).click();
+  await page.getByText(`${CROWD + 1} users`, { exact: true }).waitFor();
+  expect(await box.inputValue()).toBe('');
+  await expectNoErrors(window);
+});
+
 test('the columns of the Users page are chosen, and stay after a reload', async () => {
   const window = await openUsers();
   const { page } = window;

@@ -5,6 +5,7 @@ import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { returnToPlace } from '../../parts/list_place.ts';
 import { EmptyState, Loaded, ProblemNote } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
@@ -166,7 +167,9 @@ function PersonList({
   readonly hasMore: boolean;
   readonly isWhole: boolean;
 }) {
+  const list = useRef<HTMLUListElement>(null);
   const soFar = isWhole ? '' : ' so far';
+  useLayoutEffect(() => returnToPlace(list.current), [people]);
   return (
     <>
       <p class="faint small">
@@ -174,7 +177,7 @@ function PersonList({
           ? `Showing the first ${people.length}. Type more to narrow the results.`
           : `${people.length} found${soFar}`}
       </p>
-      <ul class="rows found" onKeyDown={moveByArrow}>
+      <ul ref={list} class="rows found" onKeyDown={moveByArrow}>
         {people.map((person) => (
           <li key={`${person.realm}/${person.user}`}>
             <PersonRow {...person} />
