@@ -108,8 +108,8 @@ export async function uncachedWindow({ url, window }: ViewTarget, script: string
 /** The users of a realm that have an OIDC link. */
 async function linkedUsers({ page }: ConsoleWindow, realm: string): Promise<readonly string[]> {
   const found = await page.evaluate(`(async () => {
-    const { opening } = JSON.parse(sessionStorage.getItem('${SESSION}'));
-    const headers = { Authorization: 'Bearer ' + opening.access_token };
+    const { grant } = JSON.parse(sessionStorage.getItem('${SESSION}'));
+    const headers = { Authorization: 'Bearer ' + grant.access_token };
     const list = async (path) => (await (await fetch(path, { headers })).json()).data.map(({ id }) => id);
     const users = 'v2/authentication-realms/${realm}/user-authentication-info';
     const linked = [];
