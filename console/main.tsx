@@ -5,6 +5,7 @@ import { useObservable } from './observable.ts';
 import { PAGES } from './pages/pages.ts';
 import { Loading } from './parts/notices.tsx';
 import { resumeSession, session } from './session/session.ts';
+import { askTabs, joinTabs } from './session/tabs.ts';
 import { startRenewal } from './sign_in/renewal.ts';
 import { completeSignIn, isSigningIn, readSignInCallback } from './sign_in/sign_in.ts';
 import { SignInDialog, SignInPage } from './sign_in/sign_in_page.tsx';
@@ -13,9 +14,15 @@ import { SignInDialog, SignInPage } from './sign_in/sign_in_page.tsx';
 const callback = readSignInCallback();
 
 applyTheme();
+joinTabs();
 resumeSession();
 startRenewal();
-if (callback) void completeSignIn(callback);
+if (callback) {
+  void completeSignIn(callback);
+} else if (!session.get().open) {
+  isSigningIn.set(true);
+  void askTabs().finally(() => isSigningIn.set(false));
+}
 // A link that is opened in this tab changes only the fragment.
 addEventListener('hashchange', () => {
   const next = readSignInCallback();

@@ -1,9 +1,11 @@
 import { closeSession, session } from '../session/session.ts';
+import { shareSignOut } from '../session/tabs.ts';
 import { callApi } from './call_api.ts';
 
-/** Ends the session locally in any case; an unrevoked token expires by itself. */
+/** Ends the session in all its tabs, in any case; an unrevoked token expires by itself. */
 export function signOut(): void {
   void revokeToken();
+  shareSignOut();
   closeSession('You have signed out.');
 }
 

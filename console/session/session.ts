@@ -2,6 +2,7 @@ import { observable } from '../observable.ts';
 
 /** The rights of the console, and how long they last. */
 interface Session {
+  readonly stored: StoredSession;
   readonly token: string;
   readonly method: SignInMethod;
   readonly scopes: ReadonlySet<string>;
@@ -45,6 +46,16 @@ export interface SessionGrant {
   readonly actor: string;
 }
 
+/** A session as a tab stores it, and gives it to other tabs. */
+export interface StoredSession {
+  /** The same for all its tokens, and in all its tabs. */
+  readonly id: string;
+  readonly method: SignInMethod;
+  readonly grant: SessionGrant;
+  /** When its token was received, by the local wall clock; only compared with itself. */
+  readonly savedAt: number;
+}
+
 export const session = observable<SessionState>({
   open: undefined,
   ended: undefined,
@@ -54,29 +65,44 @@ export const session = observable<SessionState>({
 
 let alarm: ReturnType<typeof setTimeout> | undefined;
 
-/** A session survives a reload. */
+/** Opens a new session, which survives a reload. */
 export function openSession(method: SignInMethod, grant: SessionGrant): void {
-  saveSession({ method, grant });
-  startSession(method, grant, 0);
+  const id = crypto.getRandomValues(new Uint32Array(4)).join('-');
+  adoptSession({ id, method, grant, savedAt: Date.now() });
 }
 
 /** Continues the open session with a new token. */
 export function renewSession(renewal: Omit<SessionGrant, 'label'>): void {
-  const state = session.get();
-  if (!state.open) return;
-  const { method, label } = state.open;
-  const grant = { ...renewal, label };
-  saveSession({ method, grant });
-  session.set({ ...state, open: sessionOf(method, grant, 0) });
+  const { open } = session.get();
+  if (!open) return;
+  const { stored, label } = open;
+  // The other tabs take the later token, also if the clock was set back meanwhile.
+  const savedAt = Math.max(Date.now(), stored.savedAt + 1);
+  adoptSession({ ...stored, grant: { ...renewal, label }, savedAt });
 }
 
 /** Restores the session of this tab after a reload. */
 export function resumeSession(): void {
-  const found = loadSession();
-  if (!found) return;
-  const { method, grant, ageMs } = found;
-  if (ageMs < grant.expires_in * 1_000) startSession(method, grant, ageMs);
+  const stored = readItem<StoredSession>(SESSION_KEY);
+  // A page of another release may have stored it.
+  if (stored?.id === undefined) return;
+  if (ageMs(stored) < stored.grant.expires_in * 1_000) adoptSession(stored);
   else endSession('Your session has expired.');
+}
+
+/** Opens a session, of this tab or another one, in place of the present one; or continues it with another token. */
+export function adoptSession(stored: StoredSession): void {
+  sessionStorage.setItem(SESSION_KEY, JSON.stringify(stored));
+  const before = session.get();
+  const open = sessionOf(stored);
+  if (before.open?.stored.id === stored.id) {
+    session.set({ ...before, open });
+    return;
+  }
+  const previous = before.open ?? before.ended;
+  const continues = previous !== undefined && isContinuedBy(previous, open);
+  const page = continues && before.ended ? before.page : before.page + 1;
+  session.set({ open, ended: undefined, page, message: undefined });
 }
 
 /** Ends the session; the same user can sign in again and continue. */
@@ -92,7 +118,7 @@ export function closeSession(message: string): void {
 
 function end(state: SessionState): void {
   clearTimeout(alarm);
-  clearSession();
+  sessionStorage.removeItem(SESSION_KEY);
   session.set(state);
 }
 
@@ -112,33 +138,35 @@ export function dropScope(scope: string): void {
   });
 }
 
-function startSession(method: SignInMethod, grant: SessionGrant, ageMs: number): void {
-  const before = session.get();
-  const open = sessionOf(method, grant, ageMs);
-  const previous = before.open ?? before.ended;
-  const continues = previous !== undefined && isContinuedBy(previous, open);
-  const page = continues && before.ended ? before.page : before.page + 1;
-  session.set({ open, ended: undefined, page, message: undefined });
-}
-
 /** The label of links without `--label`: several users share it. */
 const SHARED_LABEL = 'command line';
 
-/** Whether a new session is of the same user, and can read what the previous one could. */
-function isContinuedBy(previous: Session, { method, label, user, scopes, realms }: Session): boolean {
+/** Whether a session is the same, or one of the same user that can read what the previous one could. */
+function isContinuedBy(previous: Session, { stored, method, label, user, scopes, realms }: Session): boolean {
+  if (stored.id === previous.stored.id) return true;
   if (user !== previous.user || (method === 'link' && label === SHARED_LABEL)) return false;
   if (![...previous.scopes].every((scope) => scopes.has(scope))) return false;
   return realms === '*' || (previous.realms !== '*' && previous.realms.every((id) => realms.includes(id)));
 }
 
-/** The session of a grant of this age. Sets the alarm for its end. */
-function sessionOf(method: SignInMethod, grant: SessionGrant, ageMs: number): Session {
+function ageMs({ savedAt }: StoredSession): number {
+  return Math.max(0, Date.now() - savedAt);
+}
+
+/** When a session ends, however often its token is renewed. */
+export function endOf({ savedAt, grant }: StoredSession): string {
+  return new Date(savedAt + grant.session_expires_in * 1_000).toISOString();
+}
+
+/** Sets the alarm for its end. */
+function sessionOf(stored: StoredSession): Session {
+  const { method, grant } = stored;
   const { access_token: token, expires_in, session_expires_in, scope, realms, label, actor } = grant;
-  const grantedAt = performance.now() - ageMs;
+  const grantedAt = performance.now() - ageMs(stored);
   clearTimeout(alarm);
-  alarm = setTimeout(() => endSession('Your session has expired.'), expires_in * 1_000 - ageMs);
+  alarm = setTimeout(() => endSession('Your session has expired.'), expires_in * 1_000 - ageMs(stored));
   return {
-    ...{ token, method, scopes: new Set(scope.split(' ')), realms, label },
+    ...{ stored, token, method, scopes: new Set(scope.split(' ')), realms, label },
     user: `${method} ${actor}`,
     expiresAt: grantedAt + expires_in * 1_000,
     endsAt: grantedAt + session_expires_in * 1_000,
@@ -159,33 +187,6 @@ export function hasAllRealms({ open, ended }: SessionState): boolean {
 
 const SESSION_KEY = 'authrealm.session';
 const SIGN_IN_KEY = 'authrealm.visit';
-
-interface StoredGrant {
-  readonly method: SignInMethod;
-  readonly grant: SessionGrant;
-}
-
-interface TimedGrant extends StoredGrant {
-  /** Local wall clock; only compared with itself. */
-  readonly savedAt: number;
-}
-
-function saveSession(stored: StoredGrant): void {
-  const timed: TimedGrant = { ...stored, savedAt: Date.now() };
-  sessionStorage.setItem(SESSION_KEY, JSON.stringify(timed));
-}
-
-/** With its age. */
-function loadSession(): (StoredGrant & { readonly ageMs: number }) | undefined {
-  const found = readItem<TimedGrant>(SESSION_KEY);
-  // A page of another release may have stored it.
-  if (!found?.grant) return undefined;
-  return { ...found, ageMs: Math.max(0, Date.now() - found.savedAt) };
-}
-
-function clearSession(): void {
-  sessionStorage.removeItem(SESSION_KEY);
-}
 
 /** Needed to verify the response of a provider. */
 export interface PendingSignIn {

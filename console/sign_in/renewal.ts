@@ -1,20 +1,17 @@
 import { callApi } from '../api/call_api.ts';
 import { renewSession, type SessionGrant, session } from '../session/session.ts';
+import { inOneTab, lastUse, noteUse } from '../session/tabs.ts';
 
-/** Renews the token of the session while the page is used. Without use it expires, and the session ends. */
+/** Renews the token of the session while one of its tabs is used. Without use it expires, and the session ends. */
 
-/** Time before its end in which a token is renewed, if the page was used as recently. */
+/** Time before its end in which a token is renewed, if a tab was used as recently. */
 const RENEWAL_MS = 300_000;
 const CHECK_MS = 5_000;
 const USES = ['pointerdown', 'pointermove', 'keydown', 'wheel'] as const;
 
 export function startRenewal(): void {
-  let usedAt = performance.now();
   let isRenewing = false;
-  const onUse = () => {
-    usedAt = performance.now();
-  };
-  for (const name of USES) addEventListener(name, onUse, { capture: true, passive: true });
+  for (const name of USES) addEventListener(name, noteUse, { capture: true, passive: true });
 
   async function renew(token: string): Promise<void> {
     isRenewing = true;
@@ -32,6 +29,7 @@ export function startRenewal(): void {
     const { open } = session.get();
     const now = performance.now();
     if (!open || isRenewing || open.expiresAt >= open.endsAt) return;
-    if (open.expiresAt - now < RENEWAL_MS && now - usedAt < RENEWAL_MS) void renew(open.token);
+    if (open.expiresAt - now < RENEWAL_MS && now - lastUse() < RENEWAL_MS)
+      void inOneTab(open.stored.id, () => renew(open.token));
   }, CHECK_MS);
 }

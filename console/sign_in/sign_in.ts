@@ -13,6 +13,7 @@ import {
   setSignInError,
   takePendingSignIn,
 } from '../session/session.ts';
+import { isInOtherTabs } from '../session/tabs.ts';
 
 /** A sign-in that the address of the page carries. */
 type SignInCallback =
@@ -108,6 +109,7 @@ export async function completeSignIn(callback: SignInCallback): Promise<void> {
   const data = callback.method === 'link' ? { grant: 'link', code: callback.code } : callback.body;
   isSigningIn.set(true);
   try {
+    const isShared = await isInOtherTabs();
     const { body } = await callApi<{ data: SessionGrant }>({
       method: 'POST',
       path: 'console/token',
@@ -115,7 +117,7 @@ export async function completeSignIn(callback: SignInCallback): Promise<void> {
     });
     const replacesSession = session.get().open !== undefined;
     // The code is used: store the session before anything is awaited.
-    void revokeToken();
+    if (!isShared) void revokeToken();
     openSession(callback.method, body.data);
     if (replacesSession) announce(`You are now signed in as ${body.data.label}.`);
   } catch (error) {

@@ -4,11 +4,14 @@ import { type Problem, toProblem } from '../api/problem.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import { Brand } from '../layout/shell.tsx';
 import { ThemeSwitch } from '../layout/theme.tsx';
+import { useObservable } from '../observable.ts';
 import { Announcer } from '../parts/announcer.tsx';
 import { CopyButton } from '../parts/copy.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
+import { Timestamp } from '../parts/timestamp.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
-import { closeSession, type SessionState } from '../session/session.ts';
+import { adoptSession, closeSession, endOf, type SessionState } from '../session/session.ts';
+import { offers, UNSHARED_REASON } from '../session/tabs.ts';
 import { goToProvider, type SignInMethods as Methods, readSignInMethods, WrongAddress } from './sign_in.ts';
 
 type SignInState = Pick<SessionState, 'message' | 'retry'>;
@@ -87,6 +90,7 @@ function SignInMethods({
         </p>
       )}
       {children}
+      <SessionsOfTabs />
       {retry && (
         <button type="button" class="button button-main button-wide" onClick={retry}>
           Retry sign-in
@@ -100,6 +104,33 @@ function SignInMethods({
           </>
         )}
       </Loaded>
+    </>
+  );
+}
+
+/** The sessions of other tabs to choose from; or why there are none. */
+function SessionsOfTabs() {
+  const sessions = useObservable(offers);
+  if (UNSHARED_REASON !== undefined)
+    return (
+      <p class="faint small">
+        Each tab needs a sign-in of its own, because the address of this console {UNSHARED_REASON}.
+      </p>
+    );
+  return (
+    <>
+      {[...sessions.values()].map((stored) => (
+        <button
+          key={stored.id}
+          type="button"
+          class="button button-main button-wide"
+          onClick={() => adoptSession(stored)}
+        >
+          <span>
+            Continue as <UntrustedText text={stored.grant.label} /> until <Timestamp at={endOf(stored)} />
+          </span>
+        </button>
+      ))}
     </>
   );
 }

@@ -56,7 +56,8 @@ async function waitForSession({ page }: ConsoleWindow): Promise<void> {
 
 /** Stores a session before the first page of a window loads, but not again after it has ended. */
 function storeSessionOnce(grant: object): string {
-  const session = `{ method: 'link', savedAt: Date.now(), grant: ${JSON.stringify(grant)} }`;
+  const id = crypto.randomUUID();
+  const session = `{ id: '${id}', method: 'link', savedAt: Date.now(), grant: ${JSON.stringify(grant)} }`;
   return `if (window.name !== 'begun') {
     window.name = 'begun';
     sessionStorage.setItem('authrealm.session', JSON.stringify(${session}));
@@ -72,8 +73,9 @@ export async function signInByLink(
   window: ConsoleWindow,
   service: Pick<Service, 'db' | 'clock'>,
   scope = WRITE_SCOPE,
+  label = 'Anna at the desk',
 ): Promise<void> {
-  const { code } = await createLink(service, { scope, label: 'Anna at the desk' });
+  const { code } = await createLink(service, { scope, label });
   await window.goto(`#code=${code}`);
   await waitForSession(window);
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Page, Request } from 'playwright-core';
+import type { BrowserContext, Page, Request } from 'playwright-core';
 import { atEnd } from '../support/ending.ts';
 import { sharedBrowser } from './browser.ts';
 
@@ -72,6 +72,15 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
   // Also of windows that the page opens.
   context.setDefaultTimeout(WAIT_MS);
   atEnd(() => context.close());
+  return { ...(await openPage(context, url)), close: () => context.close() };
+}
+
+/** Opens another tab of the browser of this window, which has no session of its own yet. */
+export async function openTab({ page }: ConsoleWindow, url: string): Promise<ConsoleWindow> {
+  return openPage(page.context(), url);
+}
+
+async function openPage(context: BrowserContext, url: string): Promise<ConsoleWindow> {
   const page = await context.newPage();
   await page.addInitScript(INIT_SCRIPT);
   const errors = recordErrors(page, new URL(url).origin);
@@ -122,7 +131,7 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
       await page.emulateMedia({ colorScheme: scheme });
       await page.evaluate(NEXT_FRAME);
     },
-    close: () => context.close(),
+    close: () => page.close(),
   };
 }
 
