@@ -152,6 +152,9 @@ function SessionBox({ open }: { readonly open: NonNullable<SessionState['open']>
       <p class={secondsLeft < WARNING_SECONDS ? 'session-left soon' : 'session-left'} data-left={secondsLeft}>
         Ends in {remainingText(secondsLeft)}
       </p>
+      <a class="text-button" href={href('session')}>
+        <Icon name="profile" /> Your rights
+      </a>
       <button type="button" class="text-button" onClick={signOut}>
         <Icon name="signOut" /> Sign out
       </button>

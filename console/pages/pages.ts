@@ -6,6 +6,7 @@ import { FindPage } from './find/find_page.tsx';
 import { HealthPage } from './health/health_page.tsx';
 import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
 import { RealmPage, RealmsPage } from './realms/realm_pages.tsx';
+import { SessionPage } from './session/session_page.tsx';
 import { TransferPage } from './transfer/transfer_page.tsx';
 import { TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
@@ -69,4 +70,5 @@ export const PAGES: readonly Page[] = [
     nav: { label: 'Import and export', icon: 'transfer', key: 'i', scopes: ['transfer'] },
   },
   { pattern: 'try/:operation', Page: TryPage },
+  { pattern: 'session', Page: SessionPage },
 ];

@@ -23,6 +23,7 @@ export function pagePaths({ realm, user, strange, oidcProfile, passwordProfile, 
     changesOfRealm: `#/changes?realm=${realm}`,
     transfer: `#/transfer?realm=${realm}`,
     tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,
+    session: '#/session',
     nowhere: '#/nowhere',
   } as const satisfies Readonly<Record<string, string>>;
 }

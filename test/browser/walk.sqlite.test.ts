@@ -29,6 +29,7 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   webhooks: 'Search index',
   webhook: 'https://hooks.example.com/authrealm',
   health: 'counted from',
+  session: 'Signed in by',
   nowhere: 'Nothing at this address',
 };
 

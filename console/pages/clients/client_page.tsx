@@ -67,15 +67,7 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
           <Fact label="Client ID">
             <Identifier id={id} what="the client ID" />
           </Fact>
-          <Fact label="Scopes">
-            <ul class="words">
-              {scopes.map((scope) => (
-                <li key={scope}>
-                  <Scope scope={scope} />
-                </li>
-              ))}
-            </ul>
-          </Fact>
+          <ScopesFact scopes={scopes} />
           <RealmsFact realms={realms} />
           {rate !== null && alone.implicit_scopes.length > 0 && (
             <>
@@ -274,6 +266,20 @@ function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceP
         </p>
       )}
     </fieldset>
+  );
+}
+
+export function ScopesFact({ scopes }: { readonly scopes: readonly string[] }) {
+  return (
+    <Fact label="Scopes">
+      <ul class="words">
+        {scopes.map((scope) => (
+          <li key={scope}>
+            <Scope scope={scope} />
+          </li>
+        ))}
+      </ul>
+    </Fact>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type ApiRecord, RESOURCES } from '../../api/records.ts';
+import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
@@ -11,7 +11,7 @@ import { resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
-import { session } from '../../session/session.ts';
+import { hasAllRealms, hasScope, session } from '../../session/session.ts';
 import type { Person } from './people.ts';
 import { emptyCache, type SearchResults, search } from './search.ts';
 
@@ -145,6 +145,7 @@ const SEARCH_EXAMPLES = [
 function Hints() {
   return (
     <section class="hints" aria-label="Search examples">
+      <FirstStep />
       <p>Type or paste anything you know about a user:</p>
       <ul>
         {SEARCH_EXAMPLES.map(([what, how]) => (
@@ -154,6 +155,25 @@ function Hints() {
         ))}
       </ul>
     </section>
+  );
+}
+
+/** What to do next in an installation without realms. */
+function FirstStep() {
+  const state = useObservable(session);
+  const isReader = hasAllRealms(state) && hasScope(state, `${RESOURCES.realms.scope}:read`);
+  const { answer: realms } = useFetch(
+    async (signal) => (isReader ? recordPages(RESOURCES.realms, [], 'created_at')('', signal) : undefined),
+    [isReader],
+  );
+  if (realms?.items.length !== 0) return null;
+  return (
+    <p class="note">
+      <span>
+        This installation is empty. Next: <a href={href('realms')}>create a realm</a>. Then add a provider or
+        a password profile to it, and its users; or move in what you have with <code>authrealm import</code>.
+      </span>
+    </p>
   );
 }
 
