@@ -37,7 +37,7 @@ function Console() {
   return (
     <>
       <Layout key={page} pages={PAGES} isSigningIn={isWaiting} />
-      {!open && ended && <SignInDialog message={message} retry={retry} label={ended.label} />}
+      {!open && ended && <SignInDialog message={message} retry={retry} ended={ended} />}
     </>
   );
 }

@@ -139,7 +139,7 @@ export function dropScope(scope: string): void {
 }
 
 /** The label of links without `--label`: several users share it. */
-const SHARED_LABEL = 'command line';
+export const SHARED_LABEL = 'command line';
 
 /** Whether a session is the same, or one of the same user that can read what the previous one could. */
 function isContinuedBy(previous: Session, { stored, method, label, user, scopes, realms }: Session): boolean {

@@ -10,11 +10,12 @@ import { CopyButton } from '../parts/copy.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
 import { Timestamp } from '../parts/timestamp.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
-import { adoptSession, closeSession, endOf, type SessionState } from '../session/session.ts';
+import { adoptSession, closeSession, endOf, type SessionState, SHARED_LABEL } from '../session/session.ts';
 import { offers, UNSHARED_REASON } from '../session/tabs.ts';
 import { goToProvider, type SignInMethods as Methods, readSignInMethods, WrongAddress } from './sign_in.ts';
 
 type SignInState = Pick<SessionState, 'message' | 'retry'>;
+type EndedSession = NonNullable<SessionState['ended']>;
 
 /** The sign-in page. */
 export function SignInPage(state: SignInState) {
@@ -33,7 +34,7 @@ export function SignInPage(state: SignInState) {
 }
 
 /** The sign-in after a session has ended. It covers the page of the session, which stays as it is. */
-export function SignInDialog({ label, ...state }: SignInState & { readonly label: string }) {
+export function SignInDialog({ ended, ...state }: SignInState & { readonly ended: EndedSession }) {
   const element = useRef<HTMLDialogElement>(null);
   const isMounted = useRef(true);
   // Before it is drawn: until then what is typed goes to the form below.
@@ -52,11 +53,17 @@ export function SignInDialog({ label, ...state }: SignInState & { readonly label
   return (
     <dialog ref={element} class="sign-in sign-in-over" aria-label="Sign in to the console" onClose={reopen}>
       <div class="card sign-in-card">
-        <SignInMethods {...state}>
-          <p>
-            What you have typed is kept in this tab for <UntrustedText text={label} />: sign in here to
-            continue. It is discarded if someone else signs in.
-          </p>
+        <SignInMethods {...state} ended={ended}>
+          {ended.method === 'link' && ended.label === SHARED_LABEL ? (
+            <p>
+              The next sign-in discards what you have typed: a link without --label may be of another person.
+            </p>
+          ) : (
+            <p>
+              What you have typed is kept in this tab for <UntrustedText text={ended.label} />: sign in here
+              to continue. It is discarded if someone else signs in.
+            </p>
+          )}
         </SignInMethods>
         <button type="button" class="text-button" onClick={() => closeSession('You have signed out.')}>
           Discard what was typed
@@ -71,11 +78,12 @@ function ignoreEscape(event: KeyboardEvent): void {
   if (event.key === 'Escape') event.preventDefault();
 }
 
-function SignInMethods({
-  message,
-  retry,
-  children,
-}: SignInState & { readonly children?: ComponentChildren }) {
+interface SignInMethodsProps extends SignInState {
+  readonly ended?: EndedSession;
+  readonly children?: ComponentChildren;
+}
+
+function SignInMethods({ message, retry, ended, children }: SignInMethodsProps) {
   const methods = useFetch(readSignInMethods, []);
   return (
     <>
@@ -100,7 +108,7 @@ function SignInMethods({
         {({ link, providers }) => (
           <>
             {providers.length > 0 && <Providers providers={providers} />}
-            <LinkInstructions command={link} isAlone={providers.length === 0} />
+            <LinkInstructions command={commandFor(link, ended)} isAlone={providers.length === 0} />
           </>
         )}
       </Loaded>
@@ -133,6 +141,16 @@ function SessionsOfTabs() {
       ))}
     </>
   );
+}
+
+/** The command that prints a link; after a session of a link with its label and rights, without which none continues it. */
+function commandFor(command: string, ended: EndedSession | undefined): string {
+  if (ended?.method !== 'link') return command;
+  const { scopes, label, realms } = ended;
+  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+  const limit = realms === '*' ? '' : ` --realm ${quoted(realms.join(' '))}`;
+  const rights = `--scope ${quoted([...scopes].join(' '))}${limit}`;
+  return command.replace('--scope support', () => `${rights} --label ${quoted(label)}`);
 }
 
 function Providers({ providers }: Pick<Methods, 'providers'>) {

@@ -22,6 +22,7 @@ interface SignedInOptions {
   /** IDs of the realms to which the session is limited. Default: all. */
   readonly realms?: readonly string[];
   readonly view?: View;
+  readonly label?: string;
   /** Default: the token of a new client. */
   readonly token?: string;
 }
@@ -30,7 +31,7 @@ interface SignedInOptions {
 export async function openSignedIn(
   service: Pick<Service, 'url' | 'token'>,
   fragment: string,
-  { scope = WRITE_SCOPE, realms, view = WIDE, token }: SignedInOptions = {},
+  { scope = WRITE_SCOPE, realms, view = WIDE, label = 'Anna at the desk', token }: SignedInOptions = {},
 ): Promise<ConsoleWindow> {
   const window = await openWindow(service.url, view);
   const grant = {
@@ -39,8 +40,8 @@ export async function openSignedIn(
     session_expires_in: 900,
     scope: [...(parseScopes(scope) ?? [])].join(' '),
     realms: realms ?? '*',
-    label: 'Anna at the desk',
-    actor: 'Anna at the desk',
+    label,
+    actor: label,
   };
   await window.page.addInitScript(storeSessionOnce(grant));
   await window.goto(fragment);

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { createLink } from '../support/console_sign_in.ts';
-import { expectNoErrors, READ_SCOPE, signInByLink, WRITE_SCOPE } from './console_session.ts';
+import { runCommand } from '../support/processes.ts';
+import { expectNoErrors, openSignedIn, READ_SCOPE, signInByLink, WRITE_SCOPE } from './console_session.ts';
 import { type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
 import { pagePaths } from './page_paths.ts';
@@ -143,6 +144,39 @@ test.each([
   await page.getByText(label, { exact: true }).waitFor();
   expect(await page.getByLabel('Family name').count()).toBe(0);
   await window.expectError(/status of 401/);
+  await expectNoErrors(window);
+});
+
+/** The dialog over a page of a session that has ended. */
+async function openEnded(label: string, realms?: readonly string[]): Promise<ConsoleWindow> {
+  const rights = { scope: 'realms:read users:read', ...(realms ? { realms } : {}) };
+  const session = { ...rights, label, token: 'ended' };
+  const window = await openSignedIn(service, '#/try/list-authentication-realm', session);
+  await press(window, 'Send GET');
+  await window.expectError(/status of 401/);
+  await press(window, 'Sign in again');
+  await signInOver(window).waitFor();
+  return window;
+}
+
+test.each([
+  ['a session of one realm', 'Anna at the desk', [shop.realm]],
+  ['a session whose label is shell text', `$(id) \`id\` 'quoted' "\\"; exit 1 #`, undefined],
+])('%s prints the command with its own label, scopes and realms when it ends', async (_, label, realms) => {
+  const window = await openEnded(label, realms);
+  const command = String(await signInOver(window).locator('.command code').textContent());
+  const { stdout } = await runCommand(['sh', '-c', command.replace(/^authrealm/, `printf '%s\\n'`)]);
+  expect(stdout.trimEnd().split('\n')).toEqual([
+    ...['console', 'link', '--scope', 'realms:read users:read'],
+    ...(realms ? ['--realm', realms.join(' ')] : []),
+    ...['--label', label, '--base-url', service.url],
+  ]);
+  await expectNoErrors(window);
+});
+
+test('a session without a label says that the next sign-in discards what was typed', async () => {
+  const window = await openEnded('command line');
+  await signInOver(window).getByText('The next sign-in discards what you have typed').waitFor();
   await expectNoErrors(window);
 });
 

@@ -9,11 +9,10 @@ import {
   user,
 } from '../../src/model/resources.ts';
 import { csvRow } from '../../src/ops/transfer/csv_cells.ts';
-import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, WRITE_SCOPE } from './console_session.ts';
-import { BROWSER_TEST_MS, openWindow, PHONE, WIDE } from './console_window.ts';
+import { BROWSER_TEST_MS, PHONE, WIDE } from './console_window.ts';
 import { waitForPage } from './page_paths.ts';
 
 /** Hostile texts in every member that can store them, on every page that shows them. */
@@ -22,10 +21,10 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const service = await startService({ offline: 'true' });
 
-/** U+202E is rejected in usernames, and in labels of links. */
+/** U+202E is rejected in usernames. */
 const DISPLAYABLE_TEXTS = { ...HOSTILE_TEXTS, override: 'jane\u200b' };
 
-/** The maximum length of the label of a link, in characters. */
+/** The length of a long name that a provider may give to a person. */
 const LABEL_MAX = 64;
 
 /** Creates one record of each type with this text in every member that accepts it. */
@@ -120,9 +119,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
 
     test(`stored ${attempt} text is inert as the label of a session`, async () => {
       const label = DISPLAYABLE_TEXTS[attempt].slice(0, LABEL_MAX);
-      const { code } = await createLink(service, { label });
-      const window = await openWindow(service.url);
-      await window.goto(`#code=${code}`);
+      const window = await openSignedIn(service, '#/', { label });
       const box = window.page.getByRole('region', { name: 'Session' });
       await box.locator('bdi.untrusted', { hasText: label.charAt(0) }).waitFor();
       await waitForPage(window);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Refusal } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type AuditContext, createAuditEntry } from '../../model/log/audit_entry.ts';
-import { displayedText } from '../../model/text/folding.ts';
+import { text } from '../../model/text/text.ts';
 import { brokenRightsRule } from '../clients/clients.ts';
 import type { AuthStore } from '../store/access.ts';
 import { loggedRights, type Rights } from '../tokens/claim_rights.ts';
@@ -10,8 +10,11 @@ import { loggedRights, type Rights } from '../tokens/claim_rights.ts';
 /** 128 bits. */
 const CODE_BYTES = 16;
 
-/** The name of the person who signs in by a link, in the audit log. */
-const LINK_LABEL = displayedText(64);
+/** The name of the person who signs in by a link, in the audit log. The console prints it in a shell command. */
+const LINK_LABEL = text(64).regex(
+  /^[\p{L}\p{M}\p{Nd} ._@+-]*$/u,
+  'must hold only letters, digits, spaces and . _ @ + -',
+);
 
 /** A one-time code as a link carries it: 22 characters of base64url. */
 export const LINK_CODE = /^[\w-]{21}[AQgw]$/;
