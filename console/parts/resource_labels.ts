@@ -74,11 +74,12 @@ export function valueLabel(member: string, value: string): string {
   return VALUE_LABELS[member]?.[value] ?? value;
 }
 
-/** Scopes without a verb. */
+/** Scopes that are not those of records. */
 const SCOPE_LABELS = new Map([
   ['admin', 'administer everything'],
   ['sign-in', 'sign in end users'],
   ['sign-up', 'create users who sign up'],
+  ['sign-in-throttles:write', 'forgive wrong passwords'],
   ['transfer', 'import and export files'],
 ]);
 
@@ -87,8 +88,7 @@ export function scopeLabel(scope: string): string {
   const [noun = '', verb] = scope.split(':');
   // Both kinds of profiles have one scope.
   const resource = noun !== 'profiles' && Object.values(RESOURCES).find((each) => each.scope === noun);
-  if (verb === undefined) return SCOPE_LABELS.get(scope) ?? scope;
-  return `${verb} ${resource ? resourceLabel(resource.name).many : noun}`;
+  return SCOPE_LABELS.get(scope) ?? `${verb} ${resource ? resourceLabel(resource.name).many : noun}`;
 }
 
 /** `user-authentication-info.updated` is `user updated`. */

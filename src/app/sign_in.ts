@@ -75,10 +75,12 @@ export function openSignIn(
         { cache, jwts, credentials, store: engine.records, clock },
         names,
       );
-      const { append } = engine.log;
+      const { append, newestActsOf } = engine.log;
+      const { hasPassword } = credentials;
       const logSuccess = settings.logSignIns ? signedIn : undefined;
       return {
         ...{ check, accountTokens, budgets, count: counts.record, throttled, logSuccess, log: append },
+        ...{ newestActsOf, hasPassword },
         ...{ signUp, countSignIn: signInCounts.record, makeDevice: devices.make },
       };
     },

@@ -21,19 +21,23 @@ export const SCOPES: readonly string[] = [
   'settings:read',
   'settings:write',
   'changes:read',
+  'history:read',
   'sign-in',
   'sign-up',
+  'sign-in-throttles:write',
   // Not `:read` or `:write`, so that no short form contains it.
   'transfer',
   'admin',
 ];
+
+const READ_SCOPES = SCOPES.filter((scope) => scope.endsWith(':read'));
 
 /** Short forms of several scopes. A Map, because callers choose the key. */
 const SCOPE_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ['profile-infos:read', ['oidc-profile-infos:read', 'password-profile-infos:read']],
   ['profile-infos:write', ['oidc-profile-infos:write', 'password-profile-infos:write']],
   // Without passwords: a session that sets a password can take over the account.
-  ['support', [...SCOPES.filter((scope) => scope.endsWith(':read')), 'oidc-profile-infos:write']],
+  ['support', [...READ_SCOPES, 'oidc-profile-infos:write', 'sign-in-throttles:write']],
 ]);
 
 export type Scopes = ReadonlySet<string>;

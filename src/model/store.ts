@@ -58,6 +58,8 @@ export interface PatchWrite extends AnyWrite {
   readonly guards?: readonly Guard[] | undefined;
   /** It only sets the time and revision of a parent, because of another write in the commit. Its record is not returned. */
   readonly isTouch?: boolean;
+  /** Of a user: ends its sign-ins, as a write that disables it does. */
+  readonly endsSignIns?: true | undefined;
 }
 
 /** Replaces the stored record, for imports. */

@@ -190,8 +190,9 @@ function draftRecordWrites(
     writes.push(insert);
     (isIncluded ? included : created).push(insert);
   } else {
-    const { expectedRevision } = request;
-    writes.push({ ...draftPatch(resource, key, members, stamp), guards, expectedRevision, item, at });
+    const { expectedRevision, endsSignIns } = request;
+    const patch = draftPatch(resource, key, members, stamp);
+    writes.push({ ...patch, guards, expectedRevision, endsSignIns, item, at });
   }
   const above = isIncluded ? undefined : parentKey(key);
   if (!touched || !above) return;

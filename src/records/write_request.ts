@@ -43,6 +43,8 @@ interface KeyedRequest extends AnyRequest {
 export interface UpdateRequest extends KeyedRequest {
   readonly verb: 'update';
   readonly body: JsonObject;
+  /** Of a user: its sign-ins end as well. */
+  readonly endsSignIns?: true;
 }
 
 interface RemoveRequest extends KeyedRequest {

@@ -52,6 +52,7 @@ test('the commands list the sessions of a running service, and end one of them o
   const [anna, berta] = [await signIn('Anna'), await signIn('Berta')];
   expect(anna.scope.split(' ').filter((scope) => !scope.endsWith(':read'))).toEqual([
     'oidc-profile-infos:write',
+    'sign-in-throttles:write',
   ]);
   expect(anna.scope).toContain('changes:read');
   const list = async () => JSON.parse((await run('sessions', 'list', '--json')).stdout) as StoredSession[];

@@ -272,7 +272,7 @@ test('a client that signs end users in and up must state whether it reports thei
   await page.getByRole('button', { name: 'New client' }).click();
   await page.getByLabel('Name').fill('The login page');
   expect(await page.getByText('Addresses of end users').count()).toBe(0);
-  await page.getByLabel('sign-in').check();
+  await page.getByLabel('Sign in end users').check();
   await page.getByLabel('sign-up').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Select whether the client reports them.').waitFor();

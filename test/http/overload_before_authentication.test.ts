@@ -52,9 +52,10 @@ test('requests of settings and sign-ins are 503 before authentication while thei
     ['get', 'GET', `/v2/account-members/${user}`],
     ['get', 'POST', '/v2/account-members/tokens'],
     ['get', 'POST', `${below}/password-profiles/${passwordProfile}/check`],
-    ['get', 'GET', `${link}/sign-in-throttle`],
+    ['get', 'GET', `${below}/user-authentication-info/${user}/sign-in-state`],
     ['get', 'POST', `${link}/sign-in-throttle/lift`],
     ['write', 'PUT', '/v2/settings/account-authentication'],
+    ['write', 'POST', `${below}/user-authentication-info/${user}/sign-out`],
   ] as const;
   for (const kind of ['get', 'write']) {
     overloadedKind = kind;

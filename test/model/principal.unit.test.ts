@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test';
 import { IMPLICIT_SCOPES, parseScopes, SCOPE_WORDS, SCOPES } from '../../src/model/principal.ts';
 
-test('the scope "support" reads everything, and writes OIDC profile infos alone', () => {
+test('the scope "support" reads everything, writes OIDC profile infos and lifts throttles, and does nothing else', () => {
   const reading = SCOPES.filter((scope) => /:read$/.test(scope));
   expect(reading.length).toBeGreaterThan(5);
-  expect([...(parseScopes('support') ?? [])].sort()).toEqual([...reading, 'oidc-profile-infos:write'].sort());
+  const writing = ['oidc-profile-infos:write', 'sign-in-throttles:write'];
+  expect([...(parseScopes('support') ?? [])].sort()).toEqual([...reading, ...writing].sort());
 });
 
 test('the ID of a client alone may give four scopes', () => {

@@ -159,7 +159,9 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/compat/settings.ts': [
     ...['compat/settings', 'account_settings', 'account_members', 'overload_before_authentication'],
   ],
-  'src/http/operations/sign_in_throttle.ts': ['throttle_lifted', 'overload_before_authentication'],
+  'src/http/operations/user_sign_ins.ts': [
+    ...['throttle_lifted', 'sign_in/sign_in_state', 'overload_before_authentication'],
+  ],
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline/loop_budget.ts': ['loop_budget', 'loop_turns', 'loop_use'],
   'src/http/pipeline/admission.ts': [

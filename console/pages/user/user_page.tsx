@@ -18,7 +18,7 @@ import { History, useChanges } from './history.tsx';
 import { linkOrigin } from './link_origin.ts';
 import { LinksTable } from './links_table.tsx';
 import { LINK_KINDS, type Link, loadUser, nameOf, type UserWithLinks } from './load_user.ts';
-import { SignInThrottle } from './sign_in_throttle.tsx';
+import { SignInState, STATE_SCOPE } from './sign_in_state.tsx';
 
 /** The page of a user. */
 export function UserPage({ parameters }: PageProps) {
@@ -163,10 +163,7 @@ interface UserViewProps {
 function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps) {
   const { user, links, forbidden, hasMore } = loaded;
   const changes = useChanges(realm, user.record.id, user.etag);
-  const isWriter = hasScope(useObservable(session), `${RESOURCES.users.scope}:write`);
-  const throttleable = links.filter(
-    ({ description }) => isWriter && description === RESOURCES.passwordProfileInfos,
-  );
+  const mayReadState = hasScope(useObservable(session), STATE_SCOPE);
   return (
     <>
       <section class="card" aria-label="How this user signs in">
@@ -174,6 +171,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
           <h2>{user.record.enabled === false ? 'Disabled: cannot sign in' : 'How this user signs in'}</h2>
           <AddLinkButtons onAction={onAction} />
         </div>
+        {user.record.enabled !== false && <p>The user is enabled.</p>}
         {links.length > 0 && (
           <LinksTable
             realm={realm}
@@ -182,9 +180,6 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
             onAction={onAction}
           />
         )}
-        {throttleable.map((link) => (
-          <SignInThrottle key={link.record.id} realm={realm} user={user.record.id} link={link} />
-        ))}
         {links.length === 0 && forbidden.length < LINK_KINDS.length && (
           <EmptyState icon="link" title="No links yet">
             <p>Link the user to a subject at an issuer, or to a username with a password.</p>
@@ -206,6 +201,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
             Not visible to this session: {forbidden.map(({ name }) => resourceLabel(name).many).join(', ')}.
           </p>
         )}
+        {mayReadState && <SignInState realm={realm} loaded={loaded} />}
       </section>
       <section class="card" aria-label="Profile">
         <div class="card-head">

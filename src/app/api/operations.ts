@@ -14,7 +14,7 @@ import { CHECK_PASSWORD } from '../../http/operations/password_checks.ts';
 import type { ServiceDeps } from '../../http/operations/readiness.ts';
 import { operationsOf } from '../../http/operations/resources.ts';
 import { SERVICE_OPERATIONS } from '../../http/operations/service.ts';
-import { SIGN_IN_THROTTLE_OPERATIONS } from '../../http/operations/sign_in_throttle.ts';
+import { USER_SIGN_IN_OPERATIONS } from '../../http/operations/user_sign_ins.ts';
 import type { Operation } from '../../http/pipeline/operation.ts';
 import { RESOURCES } from '../../model/resources.ts';
 import type { Store } from '../../model/store.ts';
@@ -29,7 +29,7 @@ export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
   CHECK_PASSWORD,
   CHECK_ID_TOKEN,
-  ...SIGN_IN_THROTTLE_OPERATIONS,
+  ...USER_SIGN_IN_OPERATIONS,
   WRITE_BATCH,
   ...SETTINGS_OPERATIONS,
   ...ACCOUNT_MEMBER_OPERATIONS,

@@ -1,7 +1,7 @@
 import { Fault } from '../../model/fault.ts';
 import { NIL_UUID, type Uuid } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
-import type { AuditEntry } from '../../model/log/audit_entry.ts';
+import type { AuditAction, AuditEntry } from '../../model/log/audit_entry.ts';
 import type { Erasure } from '../../model/log/erasure.ts';
 import type { Dialect } from '../../sql/dialect.ts';
 import { actTable, erasureTable, realmClockTable } from '../../sql/tables/realm_data.ts';
@@ -58,6 +58,8 @@ const TEXTS = {
   act: `select 1 ${FROM_ACT} and id = ?`,
   actsOf: `select ${actTable.names} ${FROM_ACT}
     and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`,
+  newestActsOf: `select ${actTable.names} ${FROM_ACT}
+    and realm_id = ? and user_id = ? and action = ? order by seq desc limit ?`,
   erasure: `${erasureTable.select} where realm_id = ? and user_id = ?`,
   unreported: `${erasureTable.select}
     where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`,
@@ -129,6 +131,12 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
         const rows = yield* all<EntryRow>(sql.userEntries, realm, user, after, limit);
         const entries = inOrder(rows).map((row) => entryIn(realm, row));
         return entries.filter(({ seq }) => seq > after).slice(0, limit);
+      }),
+
+    /** The newest entries of this action that concern a user, in the installation log, newest first. */
+    newestActsOf: ({ realm, user }: Person, action: AuditAction, limit: number) =>
+      read(function* () {
+        return (yield* all<ActRow>(TEXTS.newestActsOf, realm, user, action, limit)).map(entryFrom);
       }),
 
     /** The stored values from which the encryption keys of these users are derived; erased users are absent. */

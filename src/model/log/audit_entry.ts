@@ -26,6 +26,7 @@ export type AuditAction =
   | 'sign-in.throttled'
   | 'sign-in.throttle-lifted'
   | 'sign-in.succeeded'
+  | 'sign-in.ended'
   | 'password.rehashed'
   | 'user.erased'
   | 'user.told'

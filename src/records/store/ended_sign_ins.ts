@@ -14,17 +14,19 @@ export type EndSignIns = ReturnType<typeof openSignInEnds>;
 const EVERY_LINK = 2 ** 31 - 1;
 
 /**
- * Ends the sign-ins of a user whom a write disables: each link gets the revision of the write, and each password that version as well,
- * so that account tokens and device tokens stay invalid after the user is enabled again. Returns the log entries of the links.
+ * Ends the sign-ins of a user whom a write disables or signs out: each link gets the revision of the write, and each password that
+ * version as well, so that earlier account tokens and device tokens are never valid again. Returns the log entries of the links.
  */
 export function openSignInEnds(of: (resource: Resource) => Statements, dialect: Dialect) {
   const cascadeOf = openCascades(dialect);
   return function* (
-    { resource, key, change }: Write,
+    write: Write,
     before: AnyRecord | undefined,
     after: AnyRecord,
   ): Work<readonly ChangeEntry[]> {
-    if (!change || before?.enabled !== true || after.enabled !== false) return [];
+    const { resource, key, change } = write;
+    const isSignOut = write.op === 'patch' && write.endsSignIns;
+    if (!change || !(isSignOut || (before?.enabled === true && after.enabled === false))) return [];
     const { actor, requestId, address, at } = change;
     const origin = { actor, requestId, address, at };
     const { revision } = after;

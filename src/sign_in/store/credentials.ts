@@ -50,12 +50,13 @@ const OF_ENABLED = `exists (select 1 from ${user.table} u
 
 const selectCredential = (columns: readonly string[], dialect: Dialect): string =>
   `select ${credentialColumns(dialect.foundRows.id(table))} from ${table}
-  where ${haveValues(passwordProfileInfo, columns, dialect)} and ${OF_ENABLED}`;
+  where ${haveValues(passwordProfileInfo, columns, dialect)}`;
 
 /** Every statement about credentials. */
 export const credentialTexts = (dialect: Dialect) => ({
-  find: `${selectCredential(OF_PROFILE, dialect)} and username_key = ?`,
-  get: selectCredential(KEY, dialect),
+  find: `${selectCredential(OF_PROFILE, dialect)} and ${OF_ENABLED} and username_key = ?`,
+  get: `${selectCredential(KEY, dialect)} and ${OF_ENABLED}`,
+  getOfAnyUser: selectCredential(KEY, dialect),
   rehash: `update ${table} set ${HASH} = ?, password_normalised = 1, password_hash_mac = ?
   where ${haveValues(passwordProfileInfo, KEY, dialect)}`,
   hashKinds: `select ${HASH} as hash, coalesce(password_normalised, 0) as normalised
@@ -112,6 +113,11 @@ export function openCredentialStore(
       read(() => credential(sql.find, realmId, profileId, usernameKey)),
     get: (realmId: Uuid, userId: Uuid, infoId: Uuid) =>
       read(() => credential(sql.get, realmId, userId, infoId)),
+    /** Whether a sign-in would accept a password of this link, if its user is enabled. */
+    hasPassword: (realmId: Uuid, userId: Uuid, infoId: Uuid) =>
+      read(function* () {
+        return (yield* credential(sql.getOfAnyUser, realmId, userId, infoId))?.hash !== undefined;
+      }),
     /**
      * Replaces the hash of a credential, with an audit entry, if it is still the stored one. Returns whether it was. Nobody sees
      * a change: the record keeps its time, revision and version.

@@ -91,6 +91,7 @@ export function openBulkheads(
     find: (realm, profile, username) =>
       within([realm], (own) => own.credentials.find(realm, profile, username)),
     get: (realm, user, id) => within([realm], (own) => own.credentials.get(realm, user, id)),
+    hasPassword: (realm, user, id) => within([realm], (own) => own.credentials.hasPassword(realm, user, id)),
     rehash: (credential, made, auditEntry) =>
       within([credential.realmId], (own) => own.credentials.rehash(credential, made, auditEntry)),
     hashKinds: (realm, profile) => within([realm], (own) => own.credentials.hashKinds(realm, profile)),
@@ -104,6 +105,9 @@ export function openBulkheads(
     ...shared.budgets,
     fullAt: (realm, keys) => within([realm], (own) => own.budgets.fullAt(realm, keys)),
     take: (realm, takes) => within([realm], (own) => own.budgets.take(realm, takes)),
+    takeFirstFull: (realm, takes, now) =>
+      within([realm], (own) => own.budgets.takeFirstFull(realm, takes, now)),
+    latestOfName: (realm, name) => within([realm], (own) => own.budgets.latestOfName(realm, name)),
     removeName: (realm, name) => within([realm], (own) => own.budgets.removeName(realm, name)),
   };
   return { records, credentials, feed, budgets };
