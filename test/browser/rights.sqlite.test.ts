@@ -39,7 +39,8 @@ describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
 });
 
 /** Further buttons that write, on the other pages. */
-const OTHER_WRITES = /^(Import|Rotate|Disable|Enable|Withdraw|Send (POST|PUT|DELETE)|Resend|Send again)\b/;
+const OTHER_WRITES =
+  /^(Import|Rotate|Disable|Enable|Sign out everywhere|Withdraw|Send (POST|PUT|DELETE)|Resend|Send again)\b/;
 
 /** The time-out of a visit to all pages in one window. */
 const WALK_MS = 4 * BROWSER_TEST_MS;

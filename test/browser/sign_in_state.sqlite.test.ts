@@ -2,7 +2,14 @@ import { expect, test } from 'bun:test';
 import type { Uuid } from '../../src/model/id.ts';
 import { createAuditEntry } from '../../src/model/log/audit_entry.ts';
 import { openSignInBudgets } from '../../src/sign_in/budgets.ts';
-import { expectNoErrors, expectNoErrorsInAnyView, openSignedIn, READ_SCOPE } from './console_session.ts';
+import {
+  expectNoErrors,
+  expectNoErrorsInAnyView,
+  openSignedIn,
+  READ_SCOPE,
+  WRITE_SCOPE,
+} from './console_session.ts';
+import type { ConsoleWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';
 import { pagePaths } from './page_paths.ts';
 
@@ -19,6 +26,8 @@ const NAME = {
 const DESK_SCOPE = `${READ_SCOPE} history:read sign-in-throttles:write`;
 
 const openUser = (scope: string) => openSignedIn(service, pagePaths(shop).user, { scope });
+const press = ({ page }: ConsoleWindow, name: string) =>
+  page.getByRole('button', { name, exact: true }).click();
 
 async function exhaust(): Promise<void> {
   for (let count = 0; count < 100; count += 1)
@@ -77,5 +86,34 @@ test('the page of a user says how to have sign-ins logged', async () => {
   const { service: other, shop: own } = await openShop();
   const window = await openSignedIn(other, pagePaths(own).user, { scope: DESK_SCOPE });
   await window.page.getByText('Not logged: start the service with --log-sign-ins.').waitFor();
+  await expectNoErrors(window);
+});
+
+test('the page of a user disables, enables and signs out the user', async () => {
+  const window = await openUser(`${WRITE_SCOPE} history:read`);
+  const { page } = window;
+  const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
+  const token = await service.token('users:read');
+  const enabled = async () =>
+    ((await (await service.get(path, token)).json()) as { data: { enabled?: boolean } }).data.enabled;
+  const confirm = (verb: string) =>
+    page
+      .getByRole('dialog', { name: `${verb}?` })
+      .getByRole('button', { name: verb, exact: true })
+      .click();
+  await press(window, 'Disable');
+  await expectNoErrors(window);
+  await confirm('Disable');
+  await page.getByRole('heading', { name: 'Disabled: cannot sign in' }).waitFor();
+  expect(await enabled()).toBe(false);
+  await press(window, 'Enable');
+  await confirm('Enable');
+  await page.getByText('The user is enabled.').waitFor();
+  expect(await enabled()).toBeUndefined();
+  await press(window, 'Sign out everywhere');
+  await confirm('Sign out everywhere');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const person = { realm: NAME.realmId, user: shop.user as Uuid };
+  expect(await engine.log.newestActsOf(person, 'sign-in.ended', 10)).toHaveLength(1);
   await expectNoErrors(window);
 });

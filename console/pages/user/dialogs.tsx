@@ -1,5 +1,5 @@
 import { callApi } from '../../api/call_api.ts';
-import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
+import { type ApiRecord, pathOf, RESOURCES, recordPages, updateRecord } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { CreateDialog, DeleteDialog, EditRecordDialog } from '../../form/record_dialogs.tsx';
 import { ActionError, useAction } from '../../form/use_action.tsx';
@@ -13,9 +13,12 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { LinkHistory } from './history.tsx';
 import { type Link, type LinkKind, nameOf, providerName, type UserWithLinks } from './load_user.ts';
 
+/** The actions on a user that its page has buttons for. */
+export type UserAction = 'edit' | 'delete' | 'erase' | keyof typeof ACCESS;
+
 /** The actions on the page of a user. */
 export type Action =
-  | { readonly kind: 'edit' | 'delete' | 'erase' }
+  | { readonly kind: UserAction }
   /** `from`: a removed link to create again. */
   | { readonly kind: 'add'; readonly links: LinkKind; readonly from?: ApiRecord }
   | { readonly kind: 'editLink' | 'removeLink' | 'history'; readonly link: Link };
@@ -33,6 +36,7 @@ interface UserDialogProps {
 /** The dialog of an action. */
 export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClose }: UserDialogProps) {
   const user = loaded.user.record.id;
+  const target = { realm, loaded, onClose };
   const done = () => {
     onChanged();
     onClose();
@@ -98,9 +102,11 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
       );
     }
     case 'delete':
-      return <DeleteUserDialog realm={realm} loaded={loaded} onClose={onClose} />;
+      return <DeleteUserDialog {...target} />;
+    case 'erase':
+      return <EraseUserDialog {...target} />;
     default:
-      return <EraseUserDialog realm={realm} loaded={loaded} onClose={onClose} />;
+      return <AccessDialog {...target} kind={action.kind} onDone={done} />;
   }
 }
 
@@ -157,6 +163,47 @@ function DeleteUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
         </>
       )}
     </DeleteDialog>
+  );
+}
+
+/** What each action does that lets a user in or keeps it out. */
+const ACCESS = {
+  disable: { verb: 'Disable', effect: 'cannot sign in until it is enabled again, and all its sign-ins end.' },
+  enable: { verb: 'Enable', effect: 'can sign in again. Earlier sign-ins stay ended.' },
+  signOut: { verb: 'Sign out everywhere', effect: 'is signed out on every device, and keeps its password.' },
+} as const;
+
+interface AccessDialogProps extends UserDialogTarget {
+  readonly kind: keyof typeof ACCESS;
+  readonly onDone: () => void;
+}
+
+/** Disables or enables a user, or ends its sign-ins, whatever was changed meanwhile. */
+function AccessDialog({ realm, loaded, kind, onDone, onClose }: AccessDialogProps) {
+  const { verb, effect } = ACCESS[kind];
+  const { record } = loaded.user;
+  const { run, isBusy, problem } = useAction(onDone);
+  const send = async () => {
+    const key = [realm, record.id];
+    const path = `${pathOf(RESOURCES.users, key)}/sign-out`;
+    if (kind === 'signOut') await callApi({ method: 'POST', path, scope: `${RESOURCES.users.scope}:write` });
+    else await updateRecord(RESOURCES.users, key, { enabled: kind === 'enable' }, undefined);
+    announce(`Done: ${verb}.`);
+  };
+  return (
+    <Confirmation
+      title={`${verb}?`}
+      verb={verb}
+      isDanger={kind !== 'enable'}
+      isBusy={isBusy}
+      onConfirm={() => run(send)}
+      onClose={onClose}
+    >
+      <p>
+        <UntrustedText text={String(record.name)} /> {effect}
+      </p>
+      <ActionError problem={problem} />
+    </Confirmation>
   );
 }
 

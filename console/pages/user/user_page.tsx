@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
-import { RESOURCES } from '../../api/records.ts';
+import { type ApiRecord, RESOURCES } from '../../api/records.ts';
 import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
-import { Icon } from '../../parts/icon.tsx';
+import { Icon, type IconName } from '../../parts/icon.tsx';
 import { EmptyState, Loaded, Loading } from '../../parts/notices.tsx';
 import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
@@ -13,7 +13,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { actorName } from '../changes/actors.ts';
 import { realmBreadcrumbs } from '../realms/record_views.tsx';
-import { type Action, UserDialog } from './dialogs.tsx';
+import { type Action, type UserAction, UserDialog } from './dialogs.tsx';
 import { History, useChanges } from './history.tsx';
 import { linkOrigin } from './link_origin.ts';
 import { LinksTable } from './links_table.tsx';
@@ -38,7 +38,9 @@ export function UserPage({ parameters }: PageProps) {
       <PageHead
         title={String(fetched.answer?.user.record.name ?? 'User')}
         breadcrumbs={[...realmBreadcrumbs(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
-        actions={fetched.answer && !isGone && <UserActions onAction={setAction} />}
+        actions={
+          fetched.answer && !isGone && <UserActions user={fetched.answer.user.record} onAction={setAction} />
+        }
       />
       {removed && <RemovedLink link={removed} onAction={setAction} />}
       {isGone ? (
@@ -127,19 +129,22 @@ function RemovedLink({ link, onAction }: RemovedLinkProps) {
   );
 }
 
-function UserActions({ onAction }: { readonly onAction: (action: Action) => void }) {
+function UserActions({ user, onAction }: Pick<UserViewProps, 'onAction'> & { readonly user: ApiRecord }) {
   const state = useObservable(session);
   const isWriter = hasScope(state, `${RESOURCES.users.scope}:write`);
+  const button = (kind: UserAction, icon: IconName, verb: string) => (
+    <button type="button" class="button" onClick={() => onAction({ kind })}>
+      <Icon name={icon} /> {verb}
+    </button>
+  );
   return (
     <>
       {isWriter && (
         <>
-          <button type="button" class="button" onClick={() => onAction({ kind: 'edit' })}>
-            <Icon name="edit" /> Edit
-          </button>
-          <button type="button" class="button" onClick={() => onAction({ kind: 'delete' })}>
-            <Icon name="remove" /> Delete
-          </button>
+          {button('edit', 'edit', 'Edit')}
+          {user.enabled === false ? button('enable', 'go', 'Enable') : button('disable', 'pause', 'Disable')}
+          {button('signOut', 'signOut', 'Sign out everywhere')}
+          {button('delete', 'remove', 'Delete')}
         </>
       )}
       {hasScope(state, 'admin') && (
