@@ -150,7 +150,7 @@ function commandFor(command: string, ended: EndedSession | undefined): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const limit = realms === '*' ? '' : ` --realm ${quoted(realms.join(' '))}`;
   const rights = `--scope ${quoted([...scopes].join(' '))}${limit}`;
-  return command.replace('--scope support', () => `${rights} --label ${quoted(label)}`);
+  return command.replace('--role support', () => `${rights} --label ${quoted(label)}`);
 }
 
 function Providers({ providers }: Pick<Methods, 'providers'>) {

@@ -98,7 +98,7 @@ export function openAuthentication(
     console: settings.noConsole
       ? undefined
       : {
-          linkCommand: `${settings.linkCommand ?? 'authrealm console link --scope support'} --base-url ${baseUrl}`,
+          linkCommand: `${settings.linkCommand ?? 'authrealm console link --role support'} --base-url ${baseUrl}`,
           sessions: openConsoleSessions({
             ...tokenDeps,
             providers,

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, Option } from 'commander';
 import { createConsoleLink } from '../access/sessions/console_links.ts';
 import { endSession } from '../access/sessions/sessions.ts';
 import type { StoredSession } from '../access/store/sign_ins.ts';
@@ -8,7 +8,7 @@ import { Refusal } from '../model/fault.ts';
 import type { Uuid } from '../model/id.ts';
 import { LIMITS } from '../model/limits.ts';
 import { COMMAND_LINE } from '../model/log/audit_entry.ts';
-import { parseScopes, SCOPE_WORDS, type Scopes } from '../model/principal.ts';
+import { parseScopes, ROLES, SCOPE_WORDS } from '../model/principal.ts';
 import { systemClock } from '../ops/process/clock.ts';
 import { printLine } from '../ops/process/standard_streams.ts';
 import { SCOPE_HELP } from './clients.ts';
@@ -17,7 +17,8 @@ import { parseIds } from './identifiers.ts';
 import { printResult } from './table.ts';
 
 interface LinkOptions {
-  readonly scope: Scopes;
+  readonly role?: keyof typeof ROLES;
+  readonly scope?: string;
   readonly realm?: readonly Uuid[];
   readonly label: string;
   readonly json?: true;
@@ -30,7 +31,8 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
     .description('sign in to the console of a service; list and end sessions');
   addSettings(addDatabaseSettings(console_.command('link')), ['host', 'port', 'baseUrl', 'tlsCert', 'tlsKey'])
     .description('print a link that signs in to the console; valid once, within a minute')
-    .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
+    .addOption(new Option('--role <ROLE>', ROLE_HELP).choices(Object.keys(ROLES)))
+    .option('--scope <SCOPES>', `without --role, or in addition to it: ${SCOPE_HELP}`)
     .option(
       '--realm <ID>',
       'limit the session to this realm; separate several by spaces or repeat the option (default: all realms)',
@@ -40,8 +42,11 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
     .option('--json', 'write JSON')
     .action(async (options: LinkOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      const { label, scope, realm, json } = options;
-      const rights = { scopes: scope, realms: realm ? new Set(realm) : ('*' as const) };
+      const { label, role, scope = '', realm, json } = options;
+      const scopes = parseScopes([...(role ? ROLES[role].scopes : []), scope].join(' '));
+      if (!scopes?.size)
+        throw new Refusal(`pass --role, or --scope with: ${SCOPE_WORDS.join(', ')}`, { isUsage: true });
+      const rights = { scopes, realms: realm ? new Set(realm) : ('*' as const) };
       const { code, expiresAt } = await withDatabase(settings, systemClock, ({ engine }) =>
         createConsoleLink(engine.access, { label, ...rights }, systemClock),
       );
@@ -54,6 +59,10 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
     });
   addSessionCommands(console_, context);
 }
+
+const ROLE_HELP = Object.entries(ROLES)
+  .map(([role, { summary }]) => `${role}: ${summary}`)
+  .join('; ');
 
 function addSessionCommands(parent: Command, context: CliContext): void {
   const sessions = parent.command('sessions').description('list and end sessions of the console');
@@ -97,10 +106,4 @@ function describe(session: StoredSession): object {
     renewed_at: instant(renewedAt),
     ends_at: instant(endsAt),
   };
-}
-
-function scopes(raw: string): Scopes {
-  const parsed = parseScopes(raw);
-  if (parsed) return parsed;
-  throw new InvalidArgumentError(`Expected scopes separated by spaces: ${SCOPE_WORDS.join(', ')}.`);
 }

@@ -95,7 +95,7 @@ export function linkCommand({ flags, environment }: SettingSources, settings: Se
     const path = pathIn(settings, name);
     return [`--${flag}`, path === undefined ? `"$${env}"` : commandLine(path)];
   });
-  return ['authrealm console link --scope support', ...words].join(' ');
+  return ['authrealm console link --role support', ...words].join(' ');
 }
 
 /**

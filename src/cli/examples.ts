@@ -12,7 +12,7 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   'client update': 'authrealm client update "$CLIENT" --scope "users:read users:write"',
   'client delete': 'authrealm client delete "$CLIENT" --dry-run',
   'client rotate': 'authrealm client rotate "$CLIENT" --overlap 48',
-  'console link': 'authrealm console link --scope support --label "Jane Doe"',
+  'console link': 'authrealm console link --role support --label "Jane Doe"',
   'console sessions list': 'authrealm console sessions list',
   'console sessions end': 'authrealm console sessions end "$SESSION"',
   'keys list': 'authrealm keys list',

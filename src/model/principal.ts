@@ -30,14 +30,27 @@ export const SCOPES: readonly string[] = [
   'admin',
 ];
 
-const READ_SCOPES = SCOPES.filter((scope) => scope.endsWith(':read'));
+const READ_SCOPES = SCOPES.filter((scope) => scope.endsWith(':read') && scope !== 'history:read');
+
+/** What people may do in the console. A role is no scope, and none imports and exports: that is granted apart from it. */
+export const ROLES = {
+  read: { scopes: READ_SCOPES, summary: 'see all records, settings and changes' },
+  support: {
+    // Without passwords: a session that sets a password can take over the account.
+    scopes: [...READ_SCOPES, 'history:read', 'oidc-profile-infos:write', 'sign-in-throttles:write'],
+    summary: 'also see sign-ins, change OIDC links, and lift throttles',
+  },
+  everything: {
+    scopes: SCOPES.filter((scope) => scope !== 'transfer'),
+    summary: 'all but import and export, in all realms, for one hour',
+  },
+};
 
 /** Short forms of several scopes. A Map, because callers choose the key. */
 const SCOPE_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ['profile-infos:read', ['oidc-profile-infos:read', 'password-profile-infos:read']],
   ['profile-infos:write', ['oidc-profile-infos:write', 'password-profile-infos:write']],
-  // Without passwords: a session that sets a password can take over the account.
-  ['support', [...READ_SCOPES, 'oidc-profile-infos:write', 'sign-in-throttles:write']],
+  ['support', ROLES.support.scopes],
 ]);
 
 export type Scopes = ReadonlySet<string>;

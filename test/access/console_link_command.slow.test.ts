@@ -44,7 +44,7 @@ test('the commands list the sessions of a running service, and end one of them o
   const client = { client_id: 'nobody', client_secret: 'nothing' };
   const served = await serveWithClient(database, client, ['--processes', '2']);
   const signIn = async (label: string) => {
-    const { stdout } = await run('link', '--scope', 'support', '--label', label, '--json');
+    const { stdout } = await run('link', '--role', 'support', '--label', label, '--json');
     const code = (JSON.parse(stdout) as { url: string }).url.split('#code=')[1] ?? '';
     const answer = await postConsoleToken(served, { grant: 'link', code }, sameOrigin(served));
     return ((await answer.json()) as { data: ConsoleSession }).data;
@@ -79,6 +79,26 @@ test('the commands list the sessions of a running service, and end one of them o
     ...{ code: 1, stdout: '' },
     stderr: `authrealm: no console session ${id}, or it has ended: list them with "authrealm console sessions list"\n`,
   });
+}, 300_000);
+
+test('console link takes a role, scopes or both, and fails without either', async () => {
+  const { args } = await freshDatabase();
+  const link = (...words: string[]) => runAuthrealm(['console', 'link', ...words, ...args]);
+  for (const words of [
+    ['--role', 'read', '--scope', 'transfer'],
+    ['--role', 'everything'],
+  ])
+    expect(await link(...words)).toMatchObject({ code: 0, stderr: '' });
+  const missing = {
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^authrealm: pass --role, or --scope /),
+  };
+  for (const words of [[], ['--scope', ''], ['--role', 'read', '--scope', 'read']])
+    expect(await link(...words)).toMatchObject(missing);
+  expect(await link('--role', 'admin')).toMatchObject({ code: 2, stdout: '' });
+  const limited = await link('--role', 'everything', '--realm', crypto.randomUUID());
+  expect(limited).toMatchObject({ code: 1, stderr: expect.stringContaining('reaches every realm') });
 }, 300_000);
 
 interface StoredSession {

@@ -41,5 +41,5 @@ test.each([
   const sources = { flags: {}, environment: {}, file: {}, ...given };
   const settings = readSettings(sources.flags, { ...sources.file, ...sources.environment });
   const command = linkCommand(sources, settings);
-  expect(command).toBe(`authrealm console link --scope support${options}`);
+  expect(command).toBe(`authrealm console link --role support${options}`);
 });

@@ -1,11 +1,24 @@
 import { expect, test } from 'bun:test';
-import { IMPLICIT_SCOPES, parseScopes, SCOPE_WORDS, SCOPES } from '../../src/model/principal.ts';
+import { IMPLICIT_SCOPES, parseScopes, ROLES, SCOPE_WORDS, SCOPES } from '../../src/model/principal.ts';
 
 test('the scope "support" reads everything, writes OIDC profile infos and lifts throttles, and does nothing else', () => {
   const reading = SCOPES.filter((scope) => /:read$/.test(scope));
   expect(reading.length).toBeGreaterThan(5);
   const writing = ['oidc-profile-infos:write', 'sign-in-throttles:write'];
   expect([...(parseScopes('support') ?? [])].sort()).toEqual([...reading, ...writing].sort());
+});
+
+test('the roles of the console read everything, support it, or do everything but import and export', () => {
+  const reading = SCOPES.filter((scope) => /:read$/.test(scope));
+  expect(ROLES).toMatchObject({
+    read: { scopes: reading },
+    support: { scopes: [...(parseScopes('support') ?? [])] },
+    everything: { scopes: SCOPES.filter((scope) => scope !== 'transfer') },
+  });
+});
+
+test('the roles "read" and "everything" are no scopes', () => {
+  for (const role of ['read', 'everything']) expect([role, parseScopes(role)]).toEqual([role, undefined]);
 });
 
 test('the ID of a client alone may give four scopes', () => {

@@ -151,7 +151,7 @@ const SIGN_IN_OPERATIONS: readonly Omit<Operation<SessionDeps>, 'isOwn'>[] = [
       isFixed: true,
       success: jsonAnswer('The sign-in methods.', NOT_STORED, inData(METHODS).meta({ id: 'ConsoleWays' }), {
         data: {
-          link: 'authrealm console link --scope support --base-url https://idp.example',
+          link: 'authrealm console link --role support --base-url https://idp.example',
           providers: [{ name: 'staff' }],
         },
       }),
