@@ -1,6 +1,8 @@
+import { LINK_ACTOR_PREFIX } from '../access/sessions/sessions.ts';
+import type { StoredSession } from '../access/store/sign_ins.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { erasureLine } from '../log/checkpoint.ts';
-import type { Person } from '../log/keys.ts';
+import { type LogKeys, openPerson, type Person } from '../log/keys.ts';
 import { eraseUser } from '../log/person_erasure.ts';
 import { type LogReading, openLogReading } from '../log/reading.ts';
 import { subjectAccess } from '../log/subject_access.ts';
@@ -11,7 +13,7 @@ import { appendLines } from '../sql/fsync.ts';
 import { checkpointFileOf, urlRule } from './config/parse.ts';
 import type { ServiceContext } from './service_context.ts';
 
-/** The operations of administration over HTTP: clients, keys, webhooks, the audit log, the data of a person, imports and exports. */
+/** Administration over HTTP: clients, keys, webhooks, the console, the audit log, the data of a person, imports and exports. */
 export function openAdministration(
   { engine, keyring, logKeys, loopBudget, settings }: ServiceContext,
   budgets: Pick<SignInBudgets, 'refill'>,
@@ -25,6 +27,12 @@ export function openAdministration(
     webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
     logStore: engine.log,
     logReading: reading,
+    /** The sessions of the console that have not ended, with the names of their users. */
+    async consoleSessions(now: number) {
+      // The values of a forged row may be anything.
+      const genuine = (await engine.access.consoleSessions(now)).filter(({ isForged }) => !isForged);
+      return genuine.map((session) => ({ ...session, label: labelOf(session, logKeys) }));
+    },
     /** Everything held about a user. */
     subjectAccess: (person: Person, auditContext: AuditContext) =>
       subjectAccess(auditDeps, person, auditContext),
@@ -49,6 +57,11 @@ export function openAdministration(
       return { ...erased, bytes: engine.removeErasedBytes().catch(ignoreFault) };
     },
   };
+}
+
+function labelOf({ actor, person }: StoredSession, logKeys: LogKeys): string {
+  if (person === undefined) return actor.slice(LINK_ACTOR_PREFIX.length);
+  return (openPerson(logKeys, person) as { readonly name: string }).name;
 }
 
 /** A user may have a long history: each page of its entries waits for a turn of the event loop. */

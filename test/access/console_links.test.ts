@@ -350,13 +350,15 @@ test('a console link is stored under the digest that is given, and is redeemed w
   const { access } = service.db.engine;
   const [now, sessionId] = [service.clock.now(), service.clock.mintId()];
   const auditEntry = createAuditEntry('console-link.created', { detail: {} }, service.clock);
-  const link = { label: 'l', scopes: new Set<never>(), realms: '*', expiresAt: now + 1_000 } as const;
+  const times = { createdAt: now, expiresAt: now + 1_000 };
+  const link = { label: 'l', scopes: new Set<never>(), realms: '*', ...times } as const;
   await access.insertConsoleLink('given', Object.assign({ digest: 'another' }, link), auditEntry);
   const found: unknown[] = [];
   await access.redeemConsoleLink('given', now, (redeemed) => {
     found.push(redeemed);
-    const times = { begunAt: now, renewedAt: now, endsAt: now + 1_000 };
-    return { session: { ...redeemed, sessionId, actor: 'console:l', rules: [], ...times }, auditEntry };
+    const begun = { begunAt: now, renewedAt: now, endsAt: now + 1_000 };
+    const session = { ...redeemed, sessionId, actor: 'console:l', rules: [], person: undefined, ...begun };
+    return { session, auditEntry };
   });
   expect(found).toEqual([link]);
 });

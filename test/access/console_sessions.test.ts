@@ -278,6 +278,14 @@ describe('a session by a provider', async () => {
     expect(answer.status).toBe(401);
   });
 
+  test('a session by a provider is listed with the name of its person', async () => {
+    await signInAs(['support']);
+    const answer = await home.get('/admin/v1/console-sessions', await home.token('admin'));
+    const { data } = (await answer.json()) as { data: readonly { actor: string; name: string }[] };
+    const own = data.filter(({ actor }) => actor.startsWith('acme:'));
+    expect(new Set(own.map(({ name }) => name))).toEqual(new Set(['jane']));
+  });
+
   test('no claim of a person is stored in the clear', async () => {
     await signInAs(['support']);
     const rows = JSON.stringify(await home.database.query('select * from console_session'));

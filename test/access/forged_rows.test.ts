@@ -197,8 +197,8 @@ test('a console link that was inserted or changed in the database starts no sess
   const own = 'A'.repeat(22);
   const { code } = await createLink(service, { scope: 'users:read' });
   await service.database.tamper(
-    `insert into console_link (digest, label, scopes, realms, expires_at, mac)
-     select '${digestLinkCode(own)}', label, scopes, realms, expires_at, mac from console_link`,
+    `insert into console_link (digest, label, scopes, realms, created_at, expires_at, mac)
+     select '${digestLinkCode(own)}', label, scopes, realms, created_at, expires_at, mac from console_link`,
   );
   expect([await statusOfLink(own), await statusOfLink(code)]).toEqual([400, 200]);
   expect([await statusOfLink(own), await statusOfLink('B'.repeat(21).concat('A'))]).toEqual([400, 400]);
@@ -207,6 +207,7 @@ test('a console link that was inserted or changed in the database starts no sess
   for (const change of [
     `scopes = 'admin'`,
     `label = 'Mallory'`,
+    'created_at = created_at - 1',
     'expires_at = expires_at + 1',
     'mac = null',
   ]) {

@@ -68,7 +68,7 @@ const FOUND: Findings = {
   'delete the row (console_link,': [
     [
       'insert a console link',
-      `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
+      `insert into console_link (digest, label, scopes, realms, created_at, expires_at) values ('x', 'x', 'admin', '*', 1, 99999999999999)`,
     ],
   ],
   'end it with "authrealm console sessions end" (console_session,': [

@@ -32,6 +32,7 @@ const CONSOLE_SUITES = [
   'console_id_tokens',
   'console_entry',
   'console_provider',
+  'admin/console_access',
 ];
 const PIPELINE_SUITES = [
   ...['api/check_order', 'lookup', 'api/conditional', 'api/not_found', 'matrix', 'api/request_variants'],
@@ -106,6 +107,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/operations/change_events.ts': FEED_SUITES,
   'src/compat/account_members.ts': ['account_members', 'renewal', 'overload_before_authentication'],
   'src/compat/account_tokens.ts': [...SIGN_IN_SUITES, 'overload_before_authentication'],
+  'src/http/operations/admin/console_access.ts': ['admin/console_access', 'matrix'],
   'src/http/operations/admin/clients.ts': ['admin/clients', 'end_user_address', 'implicit_grant', 'matrix'],
   'src/http/operations/admin/realms.ts': ['admin/clients', 'admin/invalid_webhooks', 'openapi'],
   'src/http/operations/admin/operation.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],

@@ -171,12 +171,19 @@ async function useAccess(url: string): Promise<void> {
   expect((await access.signingKeys()).map((key) => key.kid)).toContain(kid);
   const revoked = { jti: mintId(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
   await access.revokeToken(revoked, createAuditEntry('token.revoked', { detail: {} }, systemClock));
-  const link = { label: 'test', ...rights, expiresAt: systemClock.now() + 1_000 };
+  const [createdAt, expiresAt] = [systemClock.now(), systemClock.now() + 1_000];
+  const link = { label: 'test', ...rights, createdAt, expiresAt };
   const linked = createAuditEntry('console-link.created', { detail: {} }, systemClock);
-  for (const digest of ['redeemed', 'late']) await access.insertConsoleLink(digest, link, linked);
+  for (const digest of ['redeemed', 'withdrawn', 'late'])
+    await access.insertConsoleLink(digest, link, linked);
+  expect(await access.deleteConsoleLink('withdrawn', linked)).toBe(true);
+  expect((await access.consoleLinks(createdAt)).map(({ digest }) => digest).sort()).toEqual([
+    'late',
+    'redeemed',
+  ]);
   const [now, sessionId] = [systemClock.now(), mintId()];
   const times = { begunAt: now, renewedAt: now, endsAt: now + 1_000 };
-  const session = { ...rights, sessionId, actor: 'console:test', rules: [], ...times };
+  const session = { ...rights, sessionId, actor: 'console:test', rules: [], person: undefined, ...times };
   const begun = { session, auditEntry: linked };
   expect(await access.redeemConsoleLink('redeemed', now, () => begun)).toEqual(session);
   expect(await access.renewConsoleSession(sessionId, now, (stored) => stored)).toEqual(session);

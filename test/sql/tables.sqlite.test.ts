@@ -75,8 +75,8 @@ describe('the descriptions of tables', () => {
         'created_at updated_at revision implicit end_user_address',
       'client_realm: client_id realm_id',
       'signing_key: kid public_jwk created_at signs_from withdrawn_at',
-      'console_link: digest label scopes realms expires_at',
-      'console_session: session_id actor scopes realms rules begun_at renewed_at ends_at',
+      'console_link: digest label scopes realms created_at expires_at',
+      'console_session: session_id actor scopes realms rules begun_at renewed_at ends_at person',
       'webhook: webhook_id name url events realms with_data events_max skipped_client previous_expires_at ' +
         'disabled_at created_at updated_at revision',
       'password_profile_info: realm_id user_id id password_profile_id username_key password_hash credential_version',
@@ -89,7 +89,8 @@ describe('the descriptions of tables', () => {
     macs.useKeys({ rowMac: (text) => Buffer.from(text) });
     const { mac, ...columns } = consoleLinkTable.columns;
     const next = table({ ...consoleLinkTable, columns: { ...columns, note: 'text?', device: 'text?', mac } });
-    const link = { digest: 'd', label: 'l', scopes: new Set<never>(), realms: '*', expiresAt: 1 } as const;
+    const times = { createdAt: 1, expiresAt: 2 };
+    const link = { digest: 'd', label: 'l', scopes: new Set<never>(), realms: '*', ...times } as const;
     const stored = macs.signedRow(consoleLinkTable, link);
     expect(macs.signedRow(next, link)).toEqual({ ...stored, note: null, device: null });
     const noted = macs.signedRow(next, { ...link, note: 'n' });
@@ -113,7 +114,7 @@ describe('the descriptions of tables', () => {
   });
 
   test('a row is read as it was written', () => {
-    const link = { digest: 'd', label: 'l', scopes: new Set(['users:read']), expiresAt: 1 };
+    const link = { digest: 'd', label: 'l', scopes: new Set(['users:read']), createdAt: 0, expiresAt: 1 };
     const [one, other] = ['b', 'a'] as never[];
     const stored = consoleLinkTable.encode({ ...link, realms: new Set([one, other]) as never });
     expect(stored).toEqual({
@@ -121,6 +122,7 @@ describe('the descriptions of tables', () => {
       label: 'l',
       scopes: 'users:read',
       realms: 'b a',
+      created_at: 0,
       expires_at: 1,
     });
     expect(consoleLinkTable.read({ ...stored, expires_at: '1', mac: null })).toEqual({

@@ -190,10 +190,10 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
     ['sign_in_budget', "?, 'name', 1, '', 9999999999999", realm],
     ['revoked_token', '?, ?, 2', 'jti', 'client'],
     ['client_use', '?, 3', 'client'],
-    ['console_link', "?, 'anna', 'users:read', '*', 9999999999999, null", 'digest'],
+    ['console_link', "?, 'anna', 'users:read', '*', 1, 9999999999999, null", 'digest'],
     [
       'console_session',
-      "?, 'console:anna', 'users:read', '*', '', 1, 9999999999999, 9999999999999, null",
+      "?, 'console:anna', 'users:read', '*', '', 1, 9999999999999, 9999999999999, null, null",
       'id',
     ],
     [

@@ -11,7 +11,7 @@ import { loggedRights, type Rights } from '../tokens/claim_rights.ts';
 const CODE_BYTES = 16;
 
 /** The name of the person who signs in by a link, in the audit log. The console prints it in a shell command. */
-const LINK_LABEL = text(64).regex(
+export const LINK_LABEL = text(64).regex(
   /^[\p{L}\p{M}\p{Nd} ._@+-]*$/u,
   'must hold only letters, digits, spaces and . _ @ + -',
 );
@@ -32,6 +32,7 @@ export async function createConsoleLink(
   store: Pick<AuthStore, 'insertConsoleLink'>,
   { label, ...rights }: Rights & { readonly label: string },
   auditContext: AuditContext,
+  lifetimeMs: number = LIMITS.consoleLinkMsMax,
 ) {
   const [issue] = LINK_LABEL.safeParse(label).error?.issues ?? [];
   if (issue) throw new Refusal(`the label of a console link ${issue.message}`, { isUsage: true });
@@ -45,9 +46,10 @@ export async function createConsoleLink(
     );
   }
   const code = Buffer.from(auditContext.randomBytes(CODE_BYTES)).toString('base64url');
-  const expiresAt = auditContext.now() + LIMITS.consoleLinkMsMax;
-  const detail = { ...loggedRights(rights), expires_at: new Date(expiresAt).toISOString() };
+  const [digest, createdAt] = [digestLinkCode(code), auditContext.now()];
+  const link = { label, scopes, realms, createdAt, expiresAt: createdAt + lifetimeMs };
+  const detail = { ...loggedRights(rights), expires_at: new Date(link.expiresAt).toISOString() };
   const auditEntry = createAuditEntry('console-link.created', { object: label, detail }, auditContext);
-  await store.insertConsoleLink(digestLinkCode(code), { label, scopes, realms, expiresAt }, auditEntry);
-  return { code, expiresAt };
+  await store.insertConsoleLink(digest, link, auditEntry);
+  return { ...link, digest, code };
 }

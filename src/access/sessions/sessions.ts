@@ -12,7 +12,7 @@ import type { AuthorizationResponse, ConsoleProvider } from './console_providers
 
 /** The prefix of actors who signed in by a console link; no client or issuer has this name. */
 export const CONSOLE_LINK_ISSUER = 'console';
-const LINK_ACTOR_PREFIX = `${CONSOLE_LINK_ISSUER}:`;
+export const LINK_ACTOR_PREFIX = `${CONSOLE_LINK_ISSUER}:`;
 
 export type SessionGrant = NonNullable<Awaited<ReturnType<ConsoleSessions['renew']>>>;
 
@@ -34,7 +34,9 @@ export type ConsoleSessions = ReturnType<typeof openConsoleSessions>;
 /** Starts, renews and ends sessions of the console. */
 export function openConsoleSessions(deps: SessionDeps) {
   const { tokens, store, providers, sealPerson, onForgedRow, clock } = deps;
-  function begin(rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules'>): StoredSession {
+  function begin(
+    rights: Pick<StoredSession, 'actor' | 'scopes' | 'realms' | 'rules' | 'person'>,
+  ): StoredSession {
     const now = clock.now();
     const msMax = rights.scopes.has('admin') ? LIMITS.consoleAdminSessionMsMax : LIMITS.consoleSessionMsMax;
     return { ...rights, sessionId: clock.mintId(), begunAt: now, renewedAt: now, endsAt: now + msMax };
@@ -67,10 +69,8 @@ export function openConsoleSessions(deps: SessionDeps) {
       const { label, subject, ...rights } = person;
       // A person whose claims map to no right has no realm.
       if (hasNoRealms(rights.realms)) return 'rightless' as const;
-      const session = begin(rights);
-      const auditEntry = sessionBegunEntry(session, from, clock);
-      const detail = { ...auditEntry.detail, person: sealPerson({ name: label, subject }) };
-      await store.insertConsoleSession({ session, auditEntry: { ...auditEntry, detail } });
+      const session = begin({ ...rights, person: sealPerson({ name: label, subject }) });
+      await store.insertConsoleSession({ session, auditEntry: sessionBegunEntry(session, from, clock) });
       return { ...(await grantToken(session)), label };
     },
     /** Starts a session with the one-time code of a link; undefined if the code is unknown, used or expired. */
@@ -82,7 +82,8 @@ export function openConsoleSessions(deps: SessionDeps) {
       if (state === 'forged') onForgedRow('console_link', digest);
       if (state !== 'valid') return undefined;
       const session = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) => {
-        const begun = begin({ actor: LINK_ACTOR_PREFIX + label, scopes, realms, rules: [] });
+        const actor = LINK_ACTOR_PREFIX + label;
+        const begun = begin({ actor, scopes, realms, rules: [], person: undefined });
         return { session: begun, auditEntry: sessionBegunEntry(begun, from, clock) };
       });
       const label = session?.actor.slice(LINK_ACTOR_PREFIX.length) ?? '';
@@ -141,11 +142,11 @@ function hasNoRealms(realms: Realms): boolean {
 }
 
 function sessionBegunEntry(
-  { sessionId, actor, endsAt, ...rights }: StoredSession,
+  { sessionId, actor, endsAt, person, ...rights }: StoredSession,
   from: RequestOrigin,
   { now }: Pick<Clock, 'now'>,
 ): AuditEntry {
-  const detail = { ...loggedRights(rights), expires_at: new Date(endsAt).toISOString() };
+  const detail = { ...loggedRights(rights), expires_at: new Date(endsAt).toISOString(), person };
   return createAuditEntry(
     'session.begun',
     { object: sessionId, detail },

@@ -4,13 +4,16 @@ import { LIMITS } from '../../model/limits.ts';
 import type { AuditEntry } from '../../model/log/audit_entry.ts';
 import { consoleLinkTable, consoleSessionTable } from '../../sql/tables/installation.ts';
 import type { StoredRow } from '../../sql/tables/table.ts';
-import { all, execute, first, type Work } from '../../sql/transaction_work.ts';
+import { all, execute, first, type Row, type Work } from '../../sql/transaction_work.ts';
 import type { Transactions } from '../../sql/transactions.ts';
 import { TOUCH_ACCESS } from './access_version.ts';
 import { type RevokedToken, revokeToken } from './revoked_tokens.ts';
 
+/** A console link with the digest of its code. */
+export type StoredLink = StoredRow<typeof consoleLinkTable>;
+
 /** The rights that a console link grants to the person who follows it. */
-export type ConsoleLink = Omit<StoredRow<typeof consoleLinkTable>, 'digest'>;
+export type ConsoleLink = Omit<StoredLink, 'digest'>;
 
 /** A session of the console that was begun by a link or a provider. Instants are milliseconds since the epoch. */
 export interface StoredSession extends StoredRow<typeof consoleSessionTable> {
@@ -34,23 +37,19 @@ const DELETE_SESSION = 'delete from console_session where session_id = ?';
 const DELETE_EXPIRED_SESSIONS = 'delete from console_session where renewed_at <= ?';
 export const DELETE_ALL_SESSIONS = 'delete from console_session';
 
-/** A link that expires later than this was created by a fast clock. */
-const AHEAD_MS_MAX = LIMITS.consoleLinkMsMax + LIMITS.clockLeewayMs;
-
-const TOKEN_MS = LIMITS.consoleTokenSeconds * 1_000;
 /** After this time a process with a slow clock accepts the token of a session no more. */
-const UNUSED_MS_MAX = TOKEN_MS + 2 * LIMITS.clockLeewayMs;
+const UNUSED_MS_MAX = LIMITS.consoleTokenSeconds * 1_000 + 2 * LIMITS.clockLeewayMs;
 
 /** The links and sessions of the console. */
 export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'>, macs: RowMacs) {
-  /** The link of a code if it is valid now. `forged`: its row was not written by the service. */
-  function* findLink(digest: string, now: number): Work<ConsoleLink | 'forged' | undefined> {
-    const row = yield* first(SELECT_LINK, digest);
+  /** The link in a row if it is valid now. `forged`: the row was not written by the service. */
+  function linkIn(row: Row | undefined, now: number): StoredLink | 'forged' | undefined {
     if (!row) return undefined;
     if (macs.isRowForged(consoleLinkTable, row)) return 'forged';
-    const { digest: _, ...link } = consoleLinkTable.read(row);
-    const leftMs = link.expiresAt - now;
-    return leftMs > 0 && leftMs <= AHEAD_MS_MAX ? link : undefined;
+    const link = consoleLinkTable.read(row);
+    // A later one was created by a fast clock.
+    const isCreated = link.createdAt <= now + LIMITS.clockLeewayMs;
+    return isCreated && link.expiresAt > now ? link : undefined;
   }
 
   function insertSession(session: StoredSession): Work<number> {
@@ -70,34 +69,47 @@ export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'
     /** Whether a code is valid now, without redeeming it. `forged`: its row was not written by the service. */
     consoleLinkState: (digest: string, now: number) =>
       read(function* (): Work<'valid' | 'forged' | undefined> {
-        const link = yield* findLink(digest, now);
+        const link = linkIn(yield* first(SELECT_LINK, digest), now);
         return typeof link === 'object' ? 'valid' : link;
       }),
     /**
      * Redeems a code: exactly one of all concurrent callers begins a session with it. Undefined if the code is unknown,
-     * used or expired, or expires later than any link created now could.
+     * used or expired, or was created later than any link could be now.
      */
     redeemConsoleLink: (digest: string, now: number, begin: (link: ConsoleLink) => BegunSession) =>
       write<StoredSession | undefined>('instance', function* () {
-        const link = yield* findLink(digest, now);
+        const link = linkIn(yield* first(SELECT_LINK, digest), now);
         if (typeof link !== 'object' || (yield* execute(DELETE_LINK, digest)) !== 1)
           return { value: undefined, keep: false };
-        const { session, auditEntry } = begin(link);
+        const { digest: _, ...rights } = link;
+        const { session, auditEntry } = begin(rights);
         yield* insertSession(session);
         return { value: session, keep: true, auditEntries: [auditEntry] };
+      }),
+    /** The links that can be redeemed now. */
+    consoleLinks: (now: number) =>
+      read(function* (): Work<readonly StoredLink[]> {
+        const links = (yield* all(consoleLinkTable.select)).map((row) => linkIn(row, now));
+        return links.filter((link) => typeof link === 'object');
+      }),
+    /** Deletes a link; false if it was redeemed, has expired or was deleted before. */
+    deleteConsoleLink: (digest: string, auditEntry: AuditEntry) =>
+      write('instance', function* () {
+        const value = (yield* execute(DELETE_LINK, digest)) === 1;
+        return { value, keep: value, auditEntries: value ? [auditEntry] : [] };
       }),
     insertConsoleSession: ({ session, auditEntry }: BegunSession) =>
       write('instance', function* () {
         yield* insertSession(session);
         return { value: undefined, keep: true, auditEntries: [auditEntry] };
       }),
-    /** The sessions whose token is valid now, and all forged ones, oldest first. */
+    /** The sessions whose token a process may accept now, and all forged ones, oldest first. */
     consoleSessions: (now: number) =>
       read(function* (): Work<readonly StoredSession[]> {
         return (yield* all(SELECT_SESSIONS)).flatMap((row) => {
           const session = consoleSessionTable.read(row) as StoredSession;
           if (macs.isRowForged(consoleSessionTable, row)) return [{ ...session, isForged: true }];
-          return session.renewedAt > now - TOKEN_MS && session.endsAt > now ? [session] : [];
+          return session.renewedAt > now - UNUSED_MS_MAX && session.endsAt > now ? [session] : [];
         });
       }),
     /**

@@ -14,6 +14,7 @@ export type AuditAction =
   | 'token.granted'
   | 'token.revoked'
   | 'console-link.created'
+  | 'console-link.withdrawn'
   | 'session.begun'
   | 'session.ended'
   | 'access.refused'

@@ -128,6 +128,7 @@ export const consoleLinkTable = table({
     label: 'text',
     scopes: 'scopes',
     realms: 'realms',
+    created_at: 'instant',
     expires_at: 'instant',
     mac: 'mac?',
   },
@@ -151,6 +152,8 @@ export const consoleSessionTable = table({
     renewed_at: 'instant',
     // It is not renewed beyond this instant.
     ends_at: 'instant',
+    // The name of a person by a provider, encrypted as in the audit log.
+    person: 'text?',
     mac: 'mac?',
   },
   key: ['session_id'],

@@ -123,7 +123,7 @@ function byIdAlone({ service, clientId }: TokenFixture, tokenOf: TokenOf): Token
 async function beginSession({ db, clock }: Service): Promise<string> {
   const [sessionId, now] = [clock.mintId(), clock.now()];
   const times = { begunAt: now, renewedAt: now, endsAt: now + 600_000 };
-  const rights = { scopes: new Set(['users:read']), realms: '*', rules: [] } as const;
+  const rights = { scopes: new Set(['users:read']), realms: '*', rules: [], person: undefined } as const;
   const auditEntry = createAuditEntry('session.begun', { object: sessionId, detail: {} }, clock);
   const session = { sessionId, actor: SESSION, ...rights, ...times };
   await db.engine.access.insertConsoleSession({ session, auditEntry });

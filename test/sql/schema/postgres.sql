@@ -86,6 +86,7 @@ create table console_link (
   label text collate "C" not null,
   scopes text collate "C" not null,
   realms text collate "C" not null,
+  created_at bigint not null,
   expires_at bigint not null,
   mac bytea
 );
@@ -100,6 +101,7 @@ create table console_session (
   begun_at bigint not null,
   renewed_at bigint not null,
   ends_at bigint not null,
+  person text collate "C",
   mac bytea
 );
 create index console_session_renewal on console_session (renewed_at);

@@ -165,6 +165,7 @@ create table console_link (
   label text not null,
   scopes text not null,
   realms text not null,
+  created_at integer not null,
   expires_at integer not null,
   mac blob,
   primary key (digest)
@@ -180,6 +181,7 @@ create table console_session (
   begun_at integer not null,
   renewed_at integer not null,
   ends_at integer not null,
+  person text,
   mac blob,
   primary key (session_id)
 ) strict, without rowid;

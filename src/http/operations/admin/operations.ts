@@ -1,5 +1,6 @@
 import type { Operation } from '../../pipeline/operation.ts';
 import { CLIENT_OPERATIONS } from './clients.ts';
+import { CONSOLE_ACCESS_OPERATIONS } from './console_access.ts';
 import { DELIVERY_OPERATIONS, TEST_WEBHOOK_OPERATION } from './deliveries.ts';
 import { LOG_OPERATIONS } from './log.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
@@ -21,6 +22,7 @@ export const LOCAL_OPERATIONS = [
 export const ADMIN_OPERATIONS: readonly Operation<AdminDeps>[] = [
   ...LOCAL_OPERATIONS,
   TEST_WEBHOOK_OPERATION,
+  ...CONSOLE_ACCESS_OPERATIONS,
   ...LOG_OPERATIONS,
   ...PERSON_OPERATIONS,
   ...METRICS_OPERATIONS,
