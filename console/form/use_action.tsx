@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
+import { announce } from '../parts/announcer.tsx';
+import { Confirmation, type ConfirmationProps } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
 import { memberLabel } from '../parts/resource_labels.ts';
 import { ruleSentence } from './rules.ts';
@@ -41,5 +43,30 @@ export function ActionError({ problem }: { readonly problem: Problem | undefined
           </p>
         ))}
     </>
+  );
+}
+
+interface ActionDialogProps extends Omit<ConfirmationProps, 'isBusy' | 'onConfirm'> {
+  readonly action: () => Promise<void>;
+  /** Announced when it has succeeded. */
+  readonly message: string;
+  readonly onDone: () => void;
+  /** After an edit conflict. */
+  readonly onStale?: () => void;
+}
+
+/** Asks for confirmation, runs the action, announces that it has succeeded and closes. */
+export function ActionDialog(props: ActionDialogProps) {
+  const { action, message, onDone, onStale, children, ...confirmation } = props;
+  const { isBusy, problem, run } = useAction(() => {
+    announce(message);
+    onDone();
+    confirmation.onClose();
+  }, onStale);
+  return (
+    <Confirmation {...confirmation} isBusy={isBusy} onConfirm={() => run(action)}>
+      {children}
+      <ActionError problem={problem} />
+    </Confirmation>
   );
 }

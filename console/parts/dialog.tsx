@@ -90,7 +90,7 @@ export function confirmationWord(verb: string, id: string): string {
   return `${verb} ${id.slice(-TYPED)}`;
 }
 
-interface ConfirmationProps {
+export interface ConfirmationProps {
   readonly title: string;
   /** The text to type, for actions that cannot be undone. */
   readonly confirmation?: string | undefined;

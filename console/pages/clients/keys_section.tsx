@@ -7,11 +7,10 @@ import {
   withdrawSigningKey,
 } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { ActionError, useAction } from '../../form/use_action.tsx';
+import { ActionDialog } from '../../form/use_action.tsx';
 import { useObservable } from '../../observable.ts';
-import { announce } from '../../parts/announcer.tsx';
 import { Identifier } from '../../parts/copy.tsx';
-import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
+import { confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
@@ -56,7 +55,22 @@ export function KeysSection() {
           </ul>
         )}
       </Loaded>
-      {isCreating && <CreateKeyDialog onClose={() => setCreating(false)} onDone={fetched.reload} />}
+      {isCreating && (
+        <ActionDialog
+          title="New signing key"
+          verb="Create key"
+          isDanger={false}
+          action={createSigningKey}
+          message="The key was created."
+          onDone={fetched.reload}
+          onClose={() => setCreating(false)}
+        >
+          <p>
+            The key is published now and starts signing once every cached key set includes it. Tokens of the
+            previous key stay valid until they expire. No session ends.
+          </p>
+        </ActionDialog>
+      )}
       {withdrawing && (
         <WithdrawKeyDialog
           signingKey={withdrawing}
@@ -103,51 +117,22 @@ function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
   );
 }
 
-interface KeyDialogProps {
+interface WithdrawKeyDialogProps {
+  readonly signingKey: SigningKey;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }
 
-/** Announces the result and closes the dialog. */
-function finishWith({ onClose, onDone }: KeyDialogProps, words: string): () => void {
-  return () => {
-    announce(words);
-    onDone();
-    onClose();
-  };
-}
-
-function CreateKeyDialog(props: KeyDialogProps) {
-  const { isBusy, problem, run } = useAction(finishWith(props, 'The key was created.'));
-  return (
-    <Confirmation
-      title="New signing key"
-      verb="Create key"
-      isDanger={false}
-      isBusy={isBusy}
-      onConfirm={() => run(createSigningKey)}
-      onClose={props.onClose}
-    >
-      <p>
-        The key is published now and starts signing once every cached key set includes it. Tokens of the
-        previous key stay valid until they expire. No session ends.
-      </p>
-      <ActionError problem={problem} />
-    </Confirmation>
-  );
-}
-
-function WithdrawKeyDialog({ signingKey, ...props }: KeyDialogProps & { readonly signingKey: SigningKey }) {
-  const { isBusy, problem, run } = useAction(finishWith(props, 'The key was withdrawn.'));
+function WithdrawKeyDialog({ signingKey, ...props }: WithdrawKeyDialogProps) {
   const { id, state } = signingKey;
   return (
-    <Confirmation
+    <ActionDialog
       title="Withdraw this signing key?"
       confirmation={confirmationWord('withdraw', id)}
       verb="Withdraw"
-      isBusy={isBusy}
-      onConfirm={() => run(() => withdrawSigningKey(id))}
-      onClose={props.onClose}
+      action={() => withdrawSigningKey(id)}
+      message="The key was withdrawn."
+      {...props}
     >
       <p>
         Every token signed by <code>{id}</code> is rejected within one second. This cannot be undone. Do it if
@@ -160,7 +145,6 @@ function WithdrawKeyDialog({ signingKey, ...props }: KeyDialogProps & { readonly
           immediately.
         </p>
       )}
-      <ActionError problem={problem} />
-    </Confirmation>
+    </ActionDialog>
   );
 }

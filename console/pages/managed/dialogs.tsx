@@ -6,11 +6,11 @@ import type { WithEtag } from '../../api/records.ts';
 import { ChangedSinceShown, EditDialog } from '../../form/comparison.tsx';
 import { SelectField } from '../../form/fields.tsx';
 import type { Value, Values } from '../../form/record_form.tsx';
-import { ActionError, useAction } from '../../form/use_action.tsx';
+import { ActionDialog, ActionError, useAction } from '../../form/use_action.tsx';
 import { navigate } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { CopyButton } from '../../parts/copy.tsx';
-import { Confirmation, confirmationWord, Dialog, FormActions } from '../../parts/dialog.tsx';
+import { confirmationWord, Dialog, FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
@@ -53,15 +53,6 @@ export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogPr
   const { what, collection, blank, words } = kind;
   const [shown] = useState(loaded.record);
   const { id, name } = loaded.record;
-  const { isBusy, problem, run } = useAction(() => {
-    announce(action === 'enable' ? words.enabledMessage : `The ${what} was ${action}d.`);
-    if (action === 'delete') {
-      navigate(kind.home.href);
-    } else {
-      onChanged();
-      onClose();
-    }
-  }, onChanged);
   const summary = (
     <p>
       <strong>
@@ -77,21 +68,20 @@ export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogPr
     );
   }
   return (
-    <Confirmation
+    <ActionDialog
       title={`${VERBS[action]} this ${what}?`}
       confirmation={action === 'delete' ? confirmationWord('delete', id) : undefined}
       verb={VERBS[action]}
       isDanger={action !== 'enable'}
-      isBusy={isBusy}
-      onConfirm={() =>
-        run(() =>
-          action === 'delete' ? collection.remove(id, loaded.etag) : collection.setEnabled(id, action),
-        )
+      action={() =>
+        action === 'delete' ? collection.remove(id, loaded.etag) : collection.setEnabled(id, action)
       }
+      message={action === 'enable' ? words.enabledMessage : `The ${what} was ${action}d.`}
+      onDone={action === 'delete' ? () => navigate(kind.home.href) : onChanged}
+      onStale={onChanged}
       onClose={onClose}
     >
       {summary}
-      <ActionError problem={problem} />
       {action === 'delete' && (
         <ChangedSinceShown
           fields={comparedFields(blank)}
@@ -100,7 +90,7 @@ export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogPr
           isNewVersion={loaded.record.meta.updated_at !== shown.meta.updated_at}
         />
       )}
-    </Confirmation>
+    </ActionDialog>
   );
 }
 
