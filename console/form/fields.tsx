@@ -140,13 +140,14 @@ interface SelectFieldProps {
   readonly label: string;
   readonly value: string;
   readonly options: readonly Option[];
+  readonly error?: string;
   readonly onValue: (value: string) => void;
 }
 
 /** A selection with its label. */
-export function SelectField({ label, value, options, onValue }: SelectFieldProps) {
+export function SelectField({ label, value, options, error = '', onValue }: SelectFieldProps) {
   return (
-    <FieldFrame label={label} isOptional={false} hint={undefined} error="">
+    <FieldFrame label={label} isOptional={false} hint={undefined} error={error}>
       {(attributes) => <Choice choices={options} text={value} attributes={attributes} onValue={onValue} />}
     </FieldFrame>
   );

@@ -277,7 +277,7 @@ test('a client that signs end users in and up must state whether it reports thei
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Select whether the client reports them.').waitFor();
   await expectNoErrors(window);
-  await page.getByLabel('Reported with each request').check();
+  await page.getByLabel('Addresses of end users').selectOption('header');
   await page.getByRole('button', { name: 'Create' }).click();
   await takeSecret(window);
   expect(await clientNamed('The login page')).toMatchObject({

@@ -2,7 +2,7 @@ import { SCHEMA } from 'authrealm:schema';
 import { useId } from 'preact/hooks';
 import { type ClientInput, clients, readClientWithLastUse } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { Checks, RealmsField, TextField } from '../../form/fields.tsx';
+import { Checks, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
 import { missingSentence } from '../../form/rules.ts';
 import { type BrokenRules, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
@@ -132,10 +132,12 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
         onRealms={(realms) => change({ realms })}
       />
       {reportsAddresses(input) && (
-        <EndUserAddressChoice
-          chosen={input.end_user_address}
+        <SelectField
+          label={memberLabel('end_user_address')}
+          value={input.end_user_address ?? ''}
+          options={ADDRESS_OPTIONS}
           error={sentenceOf('end_user_address', memberLabel('end_user_address'))}
-          onChosen={(chosen) => change({ end_user_address: chosen })}
+          onValue={(chosen) => change({ end_user_address: chosen as keyof typeof END_USER_ADDRESSES })}
         />
       )}
       <label class="check">
@@ -236,38 +238,7 @@ const END_USER_ADDRESSES = {
   none: 'Not reported: guesses from all networks are limited together',
 };
 
-interface EndUserAddressChoiceProps {
-  readonly chosen: ClientInput['end_user_address'];
-  readonly error: string;
-  readonly onChosen: (chosen: keyof typeof END_USER_ADDRESSES) => void;
-}
-
-/** Whether a client that signs in end users reports their addresses. */
-function EndUserAddressChoice({ chosen, error, onChosen }: EndUserAddressChoiceProps) {
-  const id = useId();
-  return (
-    <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
-      <legend>{memberLabel('end_user_address')}</legend>
-      {(['header', 'none'] as const).map((choice) => (
-        <label key={choice} class="check">
-          <input
-            type="radio"
-            name={`${id}-choice`}
-            checked={chosen === choice}
-            aria-invalid={choice === 'header' && error !== ''}
-            onChange={() => onChosen(choice)}
-          />
-          {END_USER_ADDRESSES[choice]}
-        </label>
-      ))}
-      {error !== '' && (
-        <p class="field-error" id={id}>
-          {error}
-        </p>
-      )}
-    </fieldset>
-  );
-}
+const ADDRESS_OPTIONS = Object.entries(END_USER_ADDRESSES).map(([id, label]) => ({ id, label }));
 
 export function ScopesFact({ scopes }: { readonly scopes: readonly string[] }) {
   return (
