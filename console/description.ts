@@ -89,6 +89,8 @@ export interface ConsoleSchema {
   };
   /** Every scope that a client can have, without short forms. */
   readonly scopes: readonly string[];
+  /** From the lowest to the highest. */
+  readonly roles: readonly Readonly<{ id: string; label: string; scopes: readonly string[] }>[];
   /** Those that the ID of a client alone can give. */
   readonly implicitScopes: readonly string[];
   /** Every event that a webhook target can receive. */

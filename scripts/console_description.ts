@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ConsoleSchema, Description, Field, FieldKind } from '../console/description.ts';
 import { EVENT_NAMES } from '../src/deliver/webhooks/targets.ts';
 import { LIMITS } from '../src/model/limits.ts';
-import { IMPLICIT_SCOPES, SCOPES } from '../src/model/principal.ts';
+import { IMPLICIT_SCOPES, ROLES, SCOPES } from '../src/model/principal.ts';
 import {
   type Annotation,
   ancestry,
@@ -33,6 +33,11 @@ export function describeForConsole(manifest: Manifest): ConsoleSchema {
       webhookEventsMax: LIMITS.webhookEventsMax,
     },
     scopes: SCOPES,
+    roles: Object.entries(ROLES).map(([id, { scopes, summary }]) => ({
+      id,
+      label: `${id}: ${summary}`,
+      scopes,
+    })),
     implicitScopes: SCOPES.filter((scope) => IMPLICIT_SCOPES.has(scope)),
     events: EVENT_NAMES,
     healthChecks: readHealthChecks(),

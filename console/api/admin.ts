@@ -136,10 +136,12 @@ export function clientPages(): ReadPage<ListedClient> {
   return adminPages(CLIENTS);
 }
 
-/** Reads all keys: an installation has only a few. */
-export async function readSigningKeys(signal: AbortSignal): Promise<readonly SigningKey[]> {
-  return (await readPages(pagesOf(adminPages<SigningKey>('signing-keys'), signal))).items;
+/** Reads the whole of a short list. */
+function wholeList<T>(collection: string): (signal: AbortSignal) => Promise<readonly T[]> {
+  return async (signal) => (await readPages(pagesOf(adminPages<T>(collection), signal))).items;
 }
+
+export const readSigningKeys = wholeList<SigningKey>('signing-keys');
 
 /** A client, and when it was last used. */
 export async function readClientWithLastUse(
@@ -233,4 +235,26 @@ export async function redeliver(id: string, letter: string): Promise<number> {
     scope: ADMIN,
   });
   return body.data.dead_letters + body.data.retries;
+}
+
+/** Who may use the console. */
+
+/** The rights of a person. */
+export type Grant = Pick<ClientInput, 'name' | 'scopes' | 'realms'>;
+
+type Invitation = Grant & Pick<SigningKey, 'id' | 'meta'> & { readonly expires_at: string };
+
+/** It was last used at `renewed_at`, to within minutes. */
+type ConsoleSession = Grant & Readonly<Record<'id' | 'begun_at' | 'renewed_at', string>>;
+
+const INVITATIONS = 'console-links';
+
+export const invitations = managedCollection<Grant>(INVITATIONS, 'url');
+export const readInvitations = wholeList<Invitation>(INVITATIONS);
+export const readConsoleSessions = wholeList<ConsoleSession>('console-sessions');
+
+/** Ends a session, or with `*` all. */
+export async function endConsoleSessions(session: string): Promise<void> {
+  const path = 'admin/v1/console-sessions/end';
+  await callApi({ method: 'POST', path, body: { data: { session } }, scope: ADMIN });
 }

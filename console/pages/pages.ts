@@ -1,4 +1,5 @@
 import type { Page } from '../layout/page.tsx';
+import { AccessPage } from './access/access_page.tsx';
 import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
 import { ClientsPage } from './clients/clients_page.tsx';
@@ -47,6 +48,11 @@ export const PAGES: readonly Page[] = [
     nav: { label: 'Clients and keys', icon: 'clients', key: 'c', scopes: ['admin'] },
   },
   { pattern: 'clients/:client', Page: ClientPage },
+  {
+    pattern: 'access',
+    Page: AccessPage,
+    nav: { label: 'Access', icon: 'profile', key: 'a', scopes: ['admin'] },
+  },
   {
     pattern: 'changes',
     Page: ChangesPage,

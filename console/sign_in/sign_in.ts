@@ -76,25 +76,15 @@ function errorCode(error: string | null): string {
   return /^[a-z_]{1,40}$/.test(error ?? '') ? String(error) : 'no reason given';
 }
 
-/** The sign-in methods of this service. */
-export interface SignInMethods {
-  /** The command that prints a sign-in link. */
-  readonly link: string;
-  readonly providers: readonly { readonly name: string }[];
-}
-
 /** Messages for the one refusal that the service gives without a reason. */
 const REFUSED: Readonly<Record<string, string>> = {
   'link refused':
-    'This link has already been used or is more than a minute old. Create a new one with "authrealm console link".',
+    'This link has already been used or is more than a minute old, or it is an invitation that was withdrawn or is a day ' +
+    'old. Ask for a new one, or create one with "authrealm console link".',
   'provider refused': 'The response of the provider is no longer valid. Sign in again.',
   'provider forbidden':
     'The provider authenticated you, but you have no permissions here. Ask the operator of this service.',
 };
-
-export async function readSignInMethods(): Promise<SignInMethods> {
-  return (await callApi<{ data: SignInMethods }>({ path: 'console/ways' })).body.data;
-}
 
 /** True while a sign-in is in progress. */
 export const isSigningIn = observable(false);

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
+import { type SignInMethods as Methods, readSignInMethods } from '../api/sign_in_methods.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import { Brand } from '../layout/shell.tsx';
 import { ThemeSwitch } from '../layout/theme.tsx';
@@ -12,7 +13,7 @@ import { Timestamp } from '../parts/timestamp.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import { adoptSession, closeSession, endOf, type SessionState, SHARED_LABEL } from '../session/session.ts';
 import { offers, UNSHARED_REASON } from '../session/tabs.ts';
-import { goToProvider, type SignInMethods as Methods, readSignInMethods, WrongAddress } from './sign_in.ts';
+import { goToProvider, WrongAddress } from './sign_in.ts';
 
 type SignInState = Pick<SessionState, 'message' | 'retry'>;
 type EndedSession = NonNullable<SessionState['ended']>;
@@ -190,7 +191,7 @@ function LinkInstructions({ command, isAlone }: { readonly command: string; read
     <div class="stack">
       <p>
         Run this command on the machine that runs the service. It prints a link that works once, within one
-        minute. Open it in this tab: paste it into the address bar.
+        minute. Open it in this tab: paste it into the address bar. Or ask an administrator for an invitation.
       </p>
       <div class="command">
         <code>{command}</code>

@@ -66,7 +66,7 @@ test(
     const writer = await openSignedIn(service, '#/', { scope: `${WRITE_SCOPE} admin` });
     await expectPlacesToWrite(writer, [
       ...(['realms', 'realm', 'users', 'user', 'strange', 'oidcProfile', 'passwordProfile'] as const),
-      ...(['clients', 'client', 'webhooks', 'webhook'] as const),
+      ...(['clients', 'client', 'access', 'webhooks', 'webhook'] as const),
     ]);
   },
   WALK_MS,

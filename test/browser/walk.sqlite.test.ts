@@ -26,6 +26,7 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   transfer: 'Export users as CSV',
   tryOne: 'No request sent yet.',
   client: 'profile-infos:read',
+  access: 'Providers that let people in',
   webhooks: 'Search index',
   webhook: 'https://hooks.example.com/authrealm',
   health: 'counted from',

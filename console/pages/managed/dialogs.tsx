@@ -13,6 +13,7 @@ import { CopyButton } from '../../parts/copy.tsx';
 import { confirmationWord, Dialog, FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { capitalized } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import type { Action, Kind } from './kind.ts';
@@ -201,12 +202,13 @@ interface SecretDialogProps {
 /** Shows a secret once. It is stored only in this dialog. */
 export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
   const { id, name, secret, previous_secret_expires_at: previous } = issued;
+  const noun = what === 'invitation' ? 'link' : 'secret';
   return (
-    <Dialog title={`Secret of this ${what}`}>
+    <Dialog title={`${capitalized(noun)} of this ${what}`}>
       <div class="stack">
         <p class="note note-warn">
           <Icon name="warning" />
-          <span>Store it now: it is shown only once. If it is lost, create a new secret.</span>
+          <span>Store it now: it is shown only once. If it is lost, create a new {noun}.</span>
         </p>
         <dl class="facts">
           <Fact label="Name">
@@ -218,13 +220,13 @@ export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
               <CopyButton text={id} what={`the ${what} ID`} />
             </span>
           </Fact>
-          <Fact label="Secret">
+          <Fact label={capitalized(noun)}>
             <span class="command">
               <code>{secret}</code>
-              <CopyButton text={secret} what="the secret" />
+              <CopyButton text={secret} what={`the ${noun}`} />
             </span>
           </Fact>
-          {previous !== null && (
+          {previous && (
             <Fact label="Old secret">
               accepted until <Timestamp at={previous} />
             </Fact>

@@ -14,7 +14,7 @@ export interface FormProps<Input, Created = Input> {
 
 /** The differences between the pages of clients and webhook targets. */
 export interface Kind<Input, Created = Input> {
-  /** `client` or `webhook`; `title` is capitalized. */
+  /** `client`, `webhook` or `invitation`; `title` is capitalized. */
   readonly what: string;
   readonly title: string;
   /** The list page. */

@@ -98,7 +98,7 @@ function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
 }
 
 interface CreateManagedButtonProps<Input, Created> {
-  readonly kind: Kind<Input, Created>;
+  readonly kind: Pick<Kind<Input, Created>, 'what' | 'collection' | 'blank' | 'Form'>;
   readonly onCreated: () => void;
 }
 

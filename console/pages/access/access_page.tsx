@@ -1,0 +1,198 @@
+import { SCHEMA } from 'authrealm:schema';
+import { Fragment } from 'preact';
+import { useState } from 'preact/hooks';
+import {
+  ADMIN,
+  endConsoleSessions,
+  type Grant,
+  invitations,
+  readConsoleSessions,
+  readInvitations,
+} from '../../api/admin.ts';
+import { readRealmNames } from '../../api/records.ts';
+import { readSignInMethods } from '../../api/sign_in_methods.ts';
+import { type Fetched, useFetch } from '../../api/use_fetch.ts';
+import { Checks, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
+import { missingSentence } from '../../form/rules.ts';
+import { ActionDialog } from '../../form/use_action.tsx';
+import { useForm } from '../../form/use_form.ts';
+import { PageHead } from '../../layout/page.tsx';
+import { useObservable } from '../../observable.ts';
+import { plainText } from '../../parts/confusables.ts';
+import { FormActions } from '../../parts/dialog.tsx';
+import { Loaded, ProblemNote } from '../../parts/notices.tsx';
+import { capitalized, scopeLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, session } from '../../session/session.ts';
+import type { FormProps } from '../managed/kind.ts';
+import { CreateManagedButton } from '../managed/managed_page.tsx';
+
+const INVITATION = {
+  what: 'invitation',
+  collection: invitations,
+  blank: { name: '', scopes: [], realms: '*' } as Grant,
+  Form: InvitationForm,
+};
+
+/** Who may use the console. */
+export function AccessPage() {
+  const open = useFetch(readInvitations, []);
+  const sessions = useFetch(readConsoleSessions, []);
+  const methods = useFetch(readSignInMethods, []);
+  return (
+    <>
+      <PageHead title="Access" actions={<CreateManagedButton kind={INVITATION} onCreated={open.reload} />} />
+      <People
+        title="Open invitations"
+        fetched={open}
+        times={({ meta, expires_at: end }) => ({ created: meta.created_at, 'valid until': end })}
+        verb="Withdraw"
+        end={(id) => invitations.remove(id, undefined)}
+      />
+      <People
+        title="Sessions"
+        fetched={sessions}
+        times={({ begun_at: begun, renewed_at: use }) => ({ begun, 'last use': use })}
+        verb="End"
+        end={endConsoleSessions}
+        everyId="*"
+      />
+      <section class="section" aria-label="Providers that let people in">
+        <h2>Providers that let people in</h2>
+        <Loaded fetched={methods}>
+          {({ providers }) => <UntrustedText text={providers.map(({ name }) => name).join(', ') || 'None'} />}
+        </Loaded>
+      </section>
+    </>
+  );
+}
+
+interface PeopleProps<T> {
+  readonly title: string;
+  readonly fetched: Fetched<readonly T[]>;
+  /** By what happened then. */
+  readonly times: (item: T) => Readonly<Record<string, string>>;
+  /** What its buttons do. */
+  readonly verb: string;
+  readonly end: (id: string) => Promise<void>;
+  /** The ID that stands for all. */
+  readonly everyId?: string;
+}
+
+/** People with their rights, which a button takes away. */
+function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>) {
+  const { title, fetched, times, verb, end, everyId } = props;
+  const mayEnd = hasScope(useObservable(session), ADMIN);
+  const { answer: realms = [] } = useFetch(readRealmNames, []);
+  const nameOf = (realm: string) => realms.find(({ id }) => id === realm)?.name ?? realm;
+  const [ending, setEnding] = useState<Pick<T, 'id' | 'name'>>();
+  const button = (id: string, name: string, words = verb) => (
+    <button
+      type="button"
+      class="text-button"
+      aria-label={`${verb} ${plainText(name)}`}
+      onClick={() => setEnding({ id, name })}
+    >
+      {words}
+    </button>
+  );
+  return (
+    <section class="section" aria-label={title}>
+      <div class="card-head">
+        <h2>{title}</h2>
+        {mayEnd && everyId && button(everyId, 'all', `${verb} all`)}
+      </div>
+      <Loaded fetched={fetched}>
+        {(items) => (
+          <ul class="rows">
+            {items.length === 0 && <li class="row faint">None</li>}
+            {items.map((item) => (
+              <li key={item.id} class="row key-row">
+                <div class="row-main">
+                  <UntrustedText text={item.name} />
+                  <span class="faint small">
+                    <UntrustedText text={rightsText(item, nameOf)} />
+                    {Object.entries(times(item)).map(([label, at]) => (
+                      <Fragment key={label}>
+                        {` · ${label} `}
+                        <Timestamp at={at} />
+                      </Fragment>
+                    ))}
+                  </span>
+                </div>
+                {mayEnd && button(item.id, item.name)}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
+      {ending && (
+        <ActionDialog
+          title={`${verb} ${plainText(ending.name)}?`}
+          verb={verb}
+          action={() => end(ending.id)}
+          message="Done."
+          onDone={fetched.reload}
+          onClose={() => setEnding(undefined)}
+        >
+          <p>It takes effect within one second, and cannot be undone.</p>
+        </ActionDialog>
+      )}
+    </section>
+  );
+}
+
+/** The highest role that is granted as a whole, what is granted in addition to it, and where. */
+function rightsText({ scopes, realms }: Grant, nameOf: (realm: string) => string): string {
+  const role = SCHEMA.roles.findLast(({ scopes: own }) => own.every((scope) => scopes.includes(scope)));
+  const more = scopes.filter((scope) => !role?.scopes.includes(scope)).map(scopeLabel);
+  const where = realms === '*' ? 'all realms' : realms.map(nameOf).join(', ');
+  return `${capitalized([...(role ? [role.id] : []), ...more].join(', '))} · ${where}`;
+}
+
+function InvitationForm({ initial, save, onCancel }: FormProps<Grant>) {
+  const { input, change, sentenceOf, problem, isBusy, send, form } = useForm({
+    initial: { ...initial, role: 'read' },
+    brokenRulesOf: ({ name, realms }) => ({
+      ...(name.trim() === '' ? { name: missingSentence('Name') } : {}),
+      ...(realms.length === 0 ? { realms: 'Select at least one realm, or choose all.' } : {}),
+    }),
+    save: ({ name, role, scopes, realms }) => {
+      const granted = SCHEMA.roles.find(({ id }) => id === role)?.scopes ?? [];
+      return save({ name, realms, scopes: [...granted, ...scopes] });
+    },
+  });
+  return (
+    <form ref={form} class="form" noValidate onSubmit={send}>
+      <TextField
+        label="Name"
+        value={input.name}
+        error={sentenceOf('name', 'Name')}
+        isRequired
+        onText={(name) => change({ name })}
+      />
+      <SelectField
+        label="Role"
+        value={input.role}
+        options={SCHEMA.roles}
+        onValue={(role) => change({ role, ...(role === 'everything' ? { realms: '*' } : {}) })}
+      />
+      {input.role !== 'everything' && (
+        <RealmsField
+          realms={input.realms}
+          error={sentenceOf('realms', 'Realms')}
+          onRealms={(realms) => change({ realms })}
+        />
+      )}
+      <Checks
+        class="choices"
+        options={[{ id: 'transfer', label: 'May import and export files with all records of these realms' }]}
+        selected={input.scopes}
+        onSelect={(scopes) => change({ scopes })}
+      />
+      {problem && <ProblemNote problem={problem} />}
+      <FormActions submit="Create link" isDisabled={isBusy} onCancel={onCancel} />
+    </form>
+  );
+}
