@@ -82,6 +82,7 @@ export interface ConsoleSchema {
     readonly answerMsMax: number;
     readonly streamKeepAliveMs: number;
     readonly pageRecordsMax: number;
+    readonly passwordsPerRequestMax: number;
     readonly filterWordsMax: number;
     readonly searchCountMax: number;
     readonly secretOverlapHoursMax: number;

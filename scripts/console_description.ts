@@ -27,6 +27,7 @@ export function describeForConsole(manifest: Manifest): ConsoleSchema {
       answerMsMax: LIMITS.answerMsMax,
       streamKeepAliveMs: LIMITS.streamKeepAliveMs,
       pageRecordsMax: LIMITS.pageRecordsMax,
+      passwordsPerRequestMax: LIMITS.passwordsPerRequestMax,
       filterWordsMax: LIMITS.filterWordsMax,
       searchCountMax: LIMITS.searchCountMax,
       secretOverlapHoursMax: LIMITS.secretOverlapHoursMax,

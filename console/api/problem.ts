@@ -133,9 +133,9 @@ function ruleIn(detail: string, pointer: unknown): string {
   return rule.replace(/\.$/, '');
 }
 
-/** `/data/redirect_uris/0` is about `redirect_uris`. */
+/** `/data/redirect_uris/0`, of a batch `/requests/1/body/data/redirect_uris/0`, is about `redirect_uris`. */
 function memberIn(pointer: unknown): string | undefined {
   if (typeof pointer !== 'string') return undefined;
-  const [, ...steps] = pointer.split('/').slice(1);
+  const [, , ...steps] = pointer.replace(/^\/requests\/\d+(\/body)?/, '').split('/');
   return steps.find((step) => step !== 'meta' && step !== 'relationships' && step !== 'data');
 }

@@ -131,7 +131,8 @@ export async function deleteRecord(
   });
 }
 
-function bodyOf({ type, fields }: Description, input: Wire): object {
+/** The body that writes these members; others of `input` are left out. */
+export function bodyOf({ type, fields }: Description, input: Wire): object {
   const data: Record<string, unknown> = { type };
   for (const { name, within } of fields) {
     if (input[name] === undefined) continue;

@@ -17,14 +17,16 @@ export interface Option {
 
 interface ControlProps {
   readonly field: Field;
+  /** Default: that of the member. */
+  readonly label?: string;
   readonly verb: Verb;
   readonly value: Value;
   /** Empty if there is none. */
   readonly error: string;
   /** Undefined if there are too many: the user types the ID. */
-  readonly options: readonly Option[] | undefined;
+  readonly options?: readonly Option[] | undefined;
   /** Replaces the hint of the field. */
-  readonly hint: string | undefined;
+  readonly hint?: string | undefined;
   readonly onValue: (value: Value) => void;
 }
 
@@ -35,11 +37,11 @@ export function isRequiredIn({ isRequired, kind }: Field, verb: Verb): boolean {
 
 /** The input of a member, with label, hint and error. */
 export function Control(props: ControlProps) {
-  const { field, verb, error, hint, options } = props;
+  const { field, label = memberLabel(field.name), verb, error, hint, options } = props;
   const isRequired = isRequiredIn(field, verb);
   return (
     <FieldFrame
-      label={memberLabel(field.name)}
+      label={label}
       isOptional={!isRequired && field.kind !== 'flag' && field.kind !== 'choice'}
       hint={hint ?? (options ? undefined : hintOf(field, verb))}
       error={error}

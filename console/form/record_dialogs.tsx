@@ -68,7 +68,7 @@ export function CreateDialog(props: CreateDialogProps) {
 }
 
 /** One key per body: a corrected body is a new request. */
-function idempotencyKeyFor(input: string, keys: Map<string, string>): string {
+export function idempotencyKeyFor(input: string, keys: Map<string, string>): string {
   const key = keys.get(input) ?? randomKey();
   keys.set(input, key);
   return key;

@@ -79,7 +79,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
 
 /** Where typing begins: not at the button that closes a dialog. */
 export function focusFirstField(within: HTMLElement | null): void {
-  within?.querySelector<HTMLElement>('form :is(input, select, textarea)')?.focus();
+  within?.querySelector<HTMLElement>(':is(form, search) :is(input, select, textarea)')?.focus();
 }
 
 /** Characters of the ID in a confirmation text. */

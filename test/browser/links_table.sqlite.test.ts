@@ -45,13 +45,15 @@ test('a user with 12 links has a row for each, with its provider, and copies its
   const rows = page.getByRole('region', { name: 'How this user signs in' }).locator('tbody tr');
   await rows.nth(11).waitFor();
   expect(await rows.count()).toBe(12);
+  // Before a text is copied: the page then says so over its last rows for a moment.
+  await expectNoErrorsInAnyView(window);
   const copied = new Set<string>();
   for (const row of await rows.all()) {
     await row.getByText(/^https:\/\/issuer\d+\.example$/).waitFor();
     copied.add(await copiedText(window, row.getByRole('button', { name: 'Copy the subject' })));
   }
   expect(copied).toEqual(new Set<string>(Object.values(HOSTILE_TEXTS)));
-  await expectNoErrorsInAnyView(window);
+  expect(window.errors).toEqual([]);
 });
 
 test('a subject that reads as Latin has the name of its script in its row, and in the dialog that removes it', async () => {

@@ -11,11 +11,11 @@ import { type PageName, pagePaths, waitForPage } from './page_paths.ts';
 const { service, shop } = await openShop();
 
 /** Buttons that write or open a form. */
-const WRITES = /^(New|Edit|Add|Remove|Delete|Erase|Create|Save)\b/;
+const WRITES = /^(New|Edit|Add|Move|Merge|Remove|Delete|Erase|Create|Save)\b/;
 const writes = (page: Page) => page.getByRole('button', { name: WRITES });
 
 /** How many of them a session with all scopes is offered, by page. */
-const OFFERED = { realms: 1, realm: 4, users: 1, user: 13, oidcProfile: 2, passwordProfile: 2 } as const;
+const OFFERED = { realms: 1, realm: 4, users: 1, user: 18, oidcProfile: 2, passwordProfile: 2 } as const;
 type Written = keyof typeof OFFERED;
 
 describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {

@@ -17,15 +17,38 @@ import { emptyCache, type SearchResults, search } from './search.ts';
 
 /** One search box for any identifier of a user. */
 export function FindPage() {
+  return (
+    <>
+      <PageHead title="Find" />
+      <PersonSearch
+        initial={currentRoute.get().query.get('q') ?? ''}
+        onTerm={(q) => replaceQuery({ q })}
+        onPerson={({ realm, user }) => navigate(href('realms', realm, 'users', user))}
+      />
+    </>
+  );
+}
+
+interface PersonSearchProps {
+  readonly initial?: string;
+  /** Receives each text that is searched. */
+  readonly onTerm?: (term: string) => void;
+  /** Another user of the same realm is chosen. Without it, all realms are searched, and each person is a link. */
+  readonly otherThan?: Pick<Person, 'realm' | 'user'>;
+  readonly onPerson: (person: Person) => void;
+}
+
+/** A search box for any identifier of a user, and the people found. */
+export function PersonSearch({ initial = '', onTerm, otherThan, onPerson }: PersonSearchProps) {
   const box = useRef<HTMLInputElement>(null);
   const field = useId();
   const scope = useId();
-  const [text, setText] = useState(currentRoute.get().query.get('q') ?? '');
+  const [text, setText] = useState(initial);
   const term = useDebounced(text.trim());
   const state = useObservable(session);
   const cache = useMemo(emptyCache, [term]);
   const fetched = useFetch<SearchResults>(
-    (signal, report) => search(term, state, { cache, signal, report }),
+    (signal, report) => search(term, state, { cache, signal, report, otherThan }),
     [term],
   );
   useRetryAfter(
@@ -33,13 +56,12 @@ export function FindPage() {
     fetched.reload,
   );
   const { answer } = fetched;
-  const enter = useEnter(answer?.isComplete && answer.text === text.trim() ? answer : undefined);
-  useEffect(() => replaceQuery({ q: term }), [term]);
+  const enter = useEnter(answer?.isComplete && answer.text === text.trim() ? answer : undefined, onPerson);
+  useEffect(() => onTerm?.(term), [term]);
   // Before the first paint, so that typing works right after a shortcut.
   useLayoutEffect(() => box.current?.focus(), []);
   return (
     <>
-      <PageHead title="Find" />
       <search class="find">
         <label for={field} class="unseen">
           Name, e-mail, username, subject, ID, or a link
@@ -79,6 +101,7 @@ export function FindPage() {
                 {...results}
                 isLooking={fetched.isWaiting && !results.isComplete}
                 reload={fetched.reload}
+                onChoose={otherThan && onPerson}
               />
             )}
           </Loaded>
@@ -89,18 +112,18 @@ export function FindPage() {
 }
 
 /**
- * Opens the only person that matches as a whole, else the only person, else moves to the first row, once the search for the
+ * Takes the only person that matches as a whole, else the only person, else moves to the first row, once the search for the
  * present text is complete. `results` are undefined until then.
  */
-function useEnter(results: SearchResults | undefined) {
+function useEnter(results: SearchResults | undefined, onPerson: (person: Person) => void) {
   const [isPressed, setPressed] = useState(false);
   useEffect(() => {
     if (!isPressed || !results) return;
     setPressed(false);
     const exact = results.people.filter(({ isExact }) => isExact);
     const [only, ...others] = exact.length > 0 ? exact : results.people;
-    if (only && others.length === 0 && (exact.length > 0 || !results.hasMore)) navigate(hrefOf(only));
-    else document.querySelector<HTMLElement>('.found a.row')?.focus();
+    if (only && others.length === 0 && (exact.length > 0 || !results.hasMore)) onPerson(only);
+    else document.querySelector<HTMLElement>('.found .row')?.focus();
   }, [isPressed, results]);
   return { press: () => setPressed(true), cancel: () => setPressed(false) };
 }
@@ -109,16 +132,17 @@ interface ResultsProps extends SearchResults {
   /** Not all realms have been searched yet. */
   readonly isLooking: boolean;
   readonly reload: () => void;
+  readonly onChoose: ((person: Person) => void) | undefined;
 }
 
-function Results({ people, hasMore, problems, forbidden, isLooking, reload }: ResultsProps) {
+function Results({ people, hasMore, problems, forbidden, isLooking, reload, onChoose }: ResultsProps) {
   const isWhole = !isLooking && problems.length === 0;
   return (
     <>
       {problems.map((problem) => (
         <ProblemNote key={problem.message} problem={problem} reload={reload} />
       ))}
-      {people.length > 0 && <PersonList people={people} hasMore={hasMore} isWhole={isWhole} />}
+      {people.length > 0 && <PersonList {...{ people, hasMore, isWhole, onChoose }} />}
       {isLooking && <p class="faint">Still searching: not all realms have been searched yet.</p>}
       {people.length === 0 && isWhole && (
         <EmptyState icon="find" title="No user found">
@@ -177,16 +201,12 @@ function FirstStep() {
   );
 }
 
-/** The found people, one row each. */
-function PersonList({
-  people,
-  hasMore,
-  isWhole,
-}: {
-  readonly people: readonly Person[];
-  readonly hasMore: boolean;
+interface PersonListProps extends Pick<ResultsProps, 'people' | 'hasMore' | 'onChoose'> {
   readonly isWhole: boolean;
-}) {
+}
+
+/** The found people, one row each. */
+function PersonList({ people, hasMore, isWhole, onChoose }: PersonListProps) {
   const list = useRef<HTMLUListElement>(null);
   const soFar = isWhole ? '' : ' so far';
   useLayoutEffect(() => returnToPlace(list.current), [people]);
@@ -200,7 +220,15 @@ function PersonList({
       <ul ref={list} class="rows found" onKeyDown={moveByArrow}>
         {people.map((person) => (
           <li key={`${person.realm}/${person.user}`}>
-            <PersonRow {...person} />
+            {onChoose ? (
+              <button type="button" class="row" onClick={() => onChoose(person)}>
+                <PersonCells {...person} />
+              </button>
+            ) : (
+              <a class="row" href={href('realms', person.realm, 'users', person.user)}>
+                <PersonCells {...person} />
+              </a>
+            )}
           </li>
         ))}
       </ul>
@@ -212,7 +240,7 @@ function PersonList({
 function moveByArrow(event: KeyboardEvent): void {
   const step = STEPS.get(event.key);
   if (step === undefined || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-  const stops = [...document.querySelectorAll<HTMLElement>('.find input, .found a.row')];
+  const stops = [...document.querySelectorAll<HTMLElement>('.find input, .found .row')];
   const next = stops[stops.indexOf(document.activeElement as HTMLElement) + step];
   if (!next) return;
   event.preventDefault();
@@ -224,16 +252,13 @@ const STEPS: ReadonlyMap<string, number> = new Map([
   ['ArrowUp', -1],
 ]);
 
-const hrefOf = ({ realm, user }: Person) => href('realms', realm, 'users', user);
-
-function PersonRow(person: Person) {
-  const { realm, realmName, record, links } = person;
+function PersonCells({ realm, realmName, user, record, links }: Person) {
   const [first] = links;
   return (
-    <a class="row" href={hrefOf(person)}>
+    <>
       <Icon name="user" />
       <span class="row-main">
-        <UntrustedText text={String(record?.name ?? (first ? linkText(first.record) : person.user))} />
+        <UntrustedText text={String(record?.name ?? (first ? linkText(first.record) : user))} />
         {record && (
           <span class="faint">
             <UntrustedText text={String(record.email)} isIdentifier={true} />
@@ -253,7 +278,7 @@ function PersonRow(person: Person) {
           </span>
         )}
       </span>
-    </a>
+    </>
   );
 }
 

@@ -8,12 +8,14 @@ import { hasScope, type SessionState } from '../../session/session.ts';
 import { type Details, type Hit, type Person, peopleOf, readDetails } from './people.ts';
 import { wordFilter } from './word_filter.ts';
 
-/** One search over all realms of the session: one round trip. */
+/** One search over realms of the session: one round trip. */
 interface SearchQuery {
   readonly description: Description;
   readonly filter: Filter;
   /** Whether it compares whole values. */
   readonly isExact: boolean;
+  /** Default: all. */
+  readonly realms?: readonly string[] | undefined;
 }
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
@@ -91,6 +93,8 @@ export const emptyCache = (): SearchCache => ({
 interface SearchContext {
   readonly cache: SearchCache;
   readonly signal: AbortSignal;
+  /** Searches the realm of this user for others. */
+  readonly otherThan?: Pick<Person, 'realm' | 'user'> | undefined;
   /** Receives partial results while realms remain. */
   readonly report: (results: SearchResults) => void;
 }
@@ -103,9 +107,10 @@ interface SearchContext {
 export async function search(
   trimmed: string,
   state: SessionState,
-  { cache, signal, report }: SearchContext,
+  { cache, signal, otherThan, report }: SearchContext,
 ): Promise<SearchResults> {
-  const queries = searchesFor(trimmed);
+  const realms = otherThan && [otherThan.realm];
+  const queries = searchesFor(trimmed).map((query) => ({ ...query, realms }));
   const allowed = queries.filter(({ description }) => hasScope(state, `${description.scope}:read`));
   const forbidden = queries
     .filter((each) => !allowed.includes(each))
@@ -118,7 +123,7 @@ export async function search(
       people: peopleOf(
         pages.flatMap(({ hits }) => hits),
         cache.details,
-      ),
+      ).filter(({ user }) => user !== otherThan?.user),
       hasMore: pages.some(hasMore),
       problems,
       forbidden: [...new Set(forbidden)],
@@ -181,11 +186,12 @@ async function searchAllRealms(
 /** Adds the results of the next realms. */
 async function searchNextRealms(
   { hits, next: after }: SearchPage,
-  { description, filter, isExact }: SearchQuery,
+  { description, filter, isExact, realms }: SearchQuery,
   signal: AbortSignal,
 ): Promise<SearchPage> {
   const { items, next, cut } = await searchRealms(description, {
     filter: filter.text,
+    realms,
     page: { limit: RESULTS_MAX - hits.length, after_realm: after },
     signal,
   });

@@ -12,16 +12,17 @@ import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { LinkHistory } from './history.tsx';
 import { type Link, type LinkKind, nameOf, providerName, type UserWithLinks } from './load_user.ts';
+import { MoveDialog } from './move_dialog.tsx';
 
 /** The actions on a user that its page has buttons for. */
-export type UserAction = 'edit' | 'delete' | 'erase' | keyof typeof ACCESS;
+export type UserAction = 'edit' | 'merge' | 'delete' | 'erase' | keyof typeof ACCESS;
 
 /** The actions on the page of a user. */
 export type Action =
   | { readonly kind: UserAction }
   /** `from`: a removed link to create again. */
   | { readonly kind: 'add'; readonly links: LinkKind; readonly from?: ApiRecord }
-  | { readonly kind: 'editLink' | 'removeLink' | 'history'; readonly link: Link };
+  | { readonly kind: 'editLink' | 'moveLink' | 'removeLink' | 'history'; readonly link: Link };
 
 interface UserDialogProps {
   readonly realm: string;
@@ -101,6 +102,10 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
         </DeleteDialog>
       );
     }
+    case 'moveLink':
+      return <MoveDialog {...{ realm, user, link: action.link }} onClose={done} />;
+    case 'merge':
+      return <MoveDialog {...{ realm, user, link: undefined }} onClose={done} />;
     case 'delete':
       return <DeleteUserDialog {...target} />;
     case 'erase':

@@ -47,7 +47,7 @@ function LinkRow({ link, realm, originOf, onAction }: RowProps & { readonly link
   const isWriter = hasScope(state, `${description.scope}:write`);
   const name = nameOf(link);
   const origin = originOf(link);
-  const button = (kind: 'history' | 'editLink' | 'removeLink', verb: string, label = verb) => (
+  const button = (kind: 'history' | 'editLink' | 'moveLink' | 'removeLink', verb: string, label = verb) => (
     <button
       type="button"
       class="text-button"
@@ -76,6 +76,7 @@ function LinkRow({ link, realm, originOf, onAction }: RowProps & { readonly link
       <td>
         {hasScope(state, 'changes:read') && button('history', 'History', 'History of')}
         {isWriter && button('editLink', 'Edit')}
+        {isWriter && button('moveLink', 'Move')}
         {isWriter && button('removeLink', 'Remove')}
       </td>
     </tr>

@@ -137,6 +137,10 @@ function UserActions({ user, onAction }: Pick<UserViewProps, 'onAction'> & { rea
       <Icon name={icon} /> {verb}
     </button>
   );
+  // Links that the session cannot see would be deleted with the user.
+  const isMerger = LINK_KINDS.every(({ description: { scope } }) =>
+    ['read', 'write'].every((verb) => hasScope(state, `${scope}:${verb}`)),
+  );
   return (
     <>
       {isWriter && (
@@ -144,6 +148,7 @@ function UserActions({ user, onAction }: Pick<UserViewProps, 'onAction'> & { rea
           {button('edit', 'edit', 'Edit')}
           {user.enabled === false ? button('enable', 'go', 'Enable') : button('disable', 'pause', 'Disable')}
           {button('signOut', 'signOut', 'Sign out everywhere')}
+          {isMerger && button('merge', 'link', 'Merge into…')}
           {button('delete', 'remove', 'Delete')}
         </>
       )}
