@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type FieldError, type Problem, toProblem } from '../api/problem.ts';
 import { focusFirstField } from '../parts/dialog.tsx';
 import { ruleSentence } from './rules.ts';
@@ -23,7 +23,8 @@ export function useForm<T extends object>({ initial, brokenRulesOf, save, follow
   const [isBusy, setBusy] = useState(false);
   const typed = useRef(new Set<string>());
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => focusFirstField(form.current), []);
+  // Before it is drawn: what is typed goes into the field that was chosen.
+  useLayoutEffect(() => focusFirstField(form.current), []);
   /** The errors of a member, whose label is this; empty if there are none. */
   const sentenceOf = (member: string, label: string) =>
     errors.flatMap((each) => (each.member === member ? [ruleSentence(label, each.detail)] : [])).join(' ');

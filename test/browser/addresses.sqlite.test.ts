@@ -25,7 +25,7 @@ test('Find searches for the query of an address that is opened while Find is ope
 test('the page for exports chooses the realm of an address that is opened while it is open', async () => {
   const window = await openSignedIn(service, '#/transfer', { scope: `${WRITE_SCOPE} admin` });
   const { page } = window;
-  const realm = page.getByRole('region', { name: 'Export' }).getByLabel('Realm');
+  const realm = page.getByRole('main').getByLabel('Realm');
   await realm.locator('option').nth(1).waitFor({ state: 'attached' });
   await page.evaluate(`location.hash = '#/transfer?realm=${shop.realm}'`);
   await realm.locator(`option:checked[value="${shop.realm}"]`).waitFor({ state: 'attached' });
