@@ -62,6 +62,11 @@ export function openLogReading(
   }
 
   return {
+    /** The entry of a change; undefined if retention has removed it. */
+    async entryOf({ realm, seq }: { readonly realm: Uuid; readonly seq: number }) {
+      const entries = await readable(realm, await store.entries(realm, seq - 1, 1));
+      return entries.find((entry) => entry.seq === seq);
+    },
     /** Entries of a log after a sequence number, oldest first. */
     entries: async (log: Uuid, after: number, limit: number) =>
       readable(log, await store.entries(log, after, limit)),

@@ -33,10 +33,7 @@ export const LIMITS = Object.freeze({
   drainHoldMsMax: 1_000,
   /** Time that a read or write waits for a busy database; then 503. Less than `answerMsMax`. */
   storeWaitMsMax: 4_000,
-  /**
-   * Time for one PostgreSQL statement of a transaction, including lock waits, and for a connection; PostgreSQL then
-   * cancels it. Less than `storeWaitMsMax`.
-   */
+  /** Time for a PostgreSQL statement of a transaction, with lock waits, or a connection; it is then cancelled. Less than `storeWaitMsMax`. */
   statementMsMax: 3_500,
   /** Interval of the search for a writable PostgreSQL host while there is none. */
   primarySearchMs: 500,
@@ -280,6 +277,10 @@ export const LIMITS = Object.freeze({
   searchRealmsMax: 1_000,
   /** Matches of a search that are counted. The total of more is left out. */
   searchCountMax: 10_000,
+  /** Changes that one request of a search reads. The answer says how far back it has looked. */
+  changesSearchedMax: 50_000,
+  /** Time for that. */
+  changesSearchMsMax: 2_000,
   /** Errors in one answer. Further ones are left out. */
   fieldErrorsMax: 20,
   /** `Idempotency-Key`. A longer one is answered 400. */

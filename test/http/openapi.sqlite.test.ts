@@ -228,8 +228,9 @@ test('no response has a secret or hidden member, except the operations that crea
   expect(secrets).toContain('client_secret');
   expect(secrets).toContain('password');
   for (const secret of [...secrets, 'secret', 'username_key']) expect(names).not.toContain(secret);
-  // Only the feed returns revisions.
-  const records = operations.filter(({ id }) => id !== 'list-changes').flatMap(answersOf);
+  // Only the feed and its search return revisions.
+  const feed = ['list-changes', 'search-changes'];
+  const records = operations.filter(({ id }) => !feed.includes(id)).flatMap(answersOf);
   const others = new Set(records.flatMap(mediaOf).flatMap(({ schema }) => [...membersNamed(schema)]));
   expect(others).not.toContain('revision');
 });
@@ -273,7 +274,7 @@ test('additions to the compatible API are marked, its own operations are not', (
   expect(plain.filter((at) => /^\w+ \/v2\//.test(at))).toHaveLength(43);
   expect(extensions).toContain('POST /v2/authentication-realms');
   expect(extensions).toContain('DELETE /v2/authentication-realms/{id}');
-  expect(extensions.filter((at) => at.endsWith('/search'))).toHaveLength(8);
+  expect(extensions.filter((at) => at.endsWith('/search'))).toHaveLength(9);
   const parameters: readonly Parameter[] = operations.flatMap((operation) => operation.parameters);
   const names = new Set(parameters.filter(isMarked).map(({ name }) => name));
   expect([...names].sort()).toEqual([
@@ -285,11 +286,19 @@ test('additions to the compatible API are marked, its own operations are not', (
     'Last-Event-ID',
     'Origin',
     'X-Request-Id',
+    'actor',
     'after',
     'before',
+    'event',
+    'from',
     'include',
+    'kind',
     'limit',
     'page[after]',
+    'realm',
+    'record',
+    'to',
+    'user',
     'user_id',
   ]);
 });

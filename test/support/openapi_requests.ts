@@ -305,11 +305,14 @@ export function matchPath(template: string, path: string): Record<string, string
 }
 
 /** Values of a query parameter that a schema allows, and others. Unknown values of a set are ignored. */
-export function parameterValues({ minimum, maximum = 0, enum: choices = [], items }: Schema): {
+export function parameterValues(schema: Schema): {
   readonly right: readonly Json[];
   readonly wrong: readonly Json[];
 } {
+  const { minimum, maximum = 0, minLength, maxLength, enum: choices = [], items } = schema;
   if (items?.enum) return { right: [...items.enum, items.enum.join(), 'none('], wrong: [] };
+  // A text with a bound is a filter, which has a grammar.
+  if (minLength !== undefined && maxLength === undefined) return { right: ['none('], wrong: [''] };
   if (minimum === undefined) return { right: choices, wrong: ['none('] };
   return { right: [minimum, maximum], wrong: [minimum - 1, maximum + 1, 'one', '1.5', ''] };
 }

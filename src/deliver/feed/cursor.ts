@@ -36,3 +36,22 @@ export function matchesCursor(
 ): boolean {
   return change?.seq === cursor.seq && change.revision.startsWith(cursor.revisionPrefix);
 }
+
+/** A change in the order of a search: the time as of which it counts, its realm, and its sequence number there. */
+export interface SearchPosition {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly realm: Uuid;
+  readonly seq: number;
+}
+
+/** The form of the cursor of a search. */
+export const SEARCH_CURSOR = /^(\d{1,15})_([0-9a-f-]{36})_([1-9]\d{0,14})$/;
+
+export const searchCursor = ({ at, realm, seq }: SearchPosition) => `${at}_${realm}_${seq}`;
+
+/** Undefined for a text of another form. */
+export function parseSearchCursor(text: string): SearchPosition | undefined {
+  const [, at, realm, seq] = SEARCH_CURSOR.exec(text) ?? [];
+  return realm === undefined ? undefined : { at: Number(at), realm: realm as Uuid, seq: Number(seq) };
+}

@@ -22,6 +22,19 @@ export const timestampSchema = z.iso
   .datetime({ precision: 3 })
   .meta({ id: 'Instant', description: 'An instant in UTC, with milliseconds and `Z`.' });
 
+/** The personal values of a log entry. Its parts have names: a generator of Java makes no class for a union with an anonymous one. */
+export const personalMembers = z
+  .union([
+    z.enum(['erased', 'unreadable']).meta({ id: 'PersonalMembersGone' }),
+    z
+      .strictObject({ before: z.looseObject({}).optional(), after: z.looseObject({}).optional() })
+      .meta({ id: 'PersonalMembersKept' }),
+  ])
+  .meta({
+    id: 'PersonalMembers',
+    description: 'Personal members before and after; `erased` after an erasure.',
+  });
+
 export type RecordSchemas = ReturnType<typeof openRecordSchemas>;
 
 /** The components of a document that resources have, one for each. */

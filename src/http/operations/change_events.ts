@@ -1,17 +1,18 @@
 import { z } from 'zod';
 import type { WriteEvents } from '../../deliver/feed/read_feed.ts';
+import type { ReadableEntry } from '../../log/reading.ts';
 import type { SequencedChange } from '../../model/log/change.ts';
 import { eventResource } from '../../model/log/event.ts';
 import { ancestry, type Key, type Resource } from '../../model/resource.ts';
 import { RESOURCES } from '../../model/resources.ts';
 import type { Store } from '../../model/store.ts';
-import { idSchema, link } from '../openapi/schemas.ts';
+import { idSchema, link, personalMembers } from '../openapi/schemas.ts';
 import { type LinkContext, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { instant, type ProjectedMembers, projector } from './projection.ts';
 
-/** A change with the state of its record, if the event contains it. */
-interface ChangeWithState extends SequencedChange {
+/** A change with the state of its record and the values of its log entry, if the event contains them. */
+interface ChangeWithState extends SequencedChange, Pick<ReadableEntry, 'detail' | 'personal'> {
   readonly baseUrl: string;
   readonly record?: unknown;
 }
@@ -63,6 +64,8 @@ export const eventMembers = (): ProjectedMembers<ChangeWithState> => ({
     members: z.array(z.string()).meta({ description: 'The members that an update wrote.' }),
     client_id: [z.string().meta({ description: 'The client that wrote it.' }), ({ actor }) => actor],
     request_id: z.string().nullable(),
+    detail: [z.looseObject({}).optional(), ({ detail }) => detail],
+    personal: [personalMembers.optional(), ({ personal }) => personal],
     record: [
       z.looseObject({}).nullable().optional().meta({
         description:

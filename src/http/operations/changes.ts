@@ -1,31 +1,44 @@
 import { z } from 'zod';
 import type { ChangeDelivery } from '../../app/change_delivery.ts';
-import { type FeedCursor, feedCursor, parseFeedCursor } from '../../deliver/feed/cursor.ts';
+import {
+  type FeedCursor,
+  feedCursor,
+  parseFeedCursor,
+  parseSearchCursor,
+  SEARCH_CURSOR,
+  searchCursor,
+} from '../../deliver/feed/cursor.ts';
 import { type FeedPage, readFeed, readFeedBefore } from '../../deliver/feed/read_feed.ts';
+import { searchChanges } from '../../deliver/feed/search_feed.ts';
 import type { RealmHead } from '../../deliver/store/feed.ts';
 import { Fault } from '../../model/fault.ts';
 import type { Revision, Uuid } from '../../model/id.ts';
 import { LIMITS } from '../../model/limits.ts';
 import type { SequencedChange } from '../../model/log/change.ts';
+import { CHANGE_VERBS } from '../../model/log/event.ts';
 import type { Principal } from '../../model/principal.ts';
-import { realm, user } from '../../model/resources.ts';
-import { identifier } from '../../model/rule.ts';
+import { RESOURCES, realm, user } from '../../model/resources.ts';
+import { filledText, identifier } from '../../model/rule.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
 import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
-import { idSchema, link } from '../openapi/schemas.ts';
+import { idSchema, link, timestampSchema } from '../openapi/schemas.ts';
 import type { Call } from '../pipeline/call.ts';
 import { asksFor } from '../pipeline/negotiation.ts';
 import type { DocumentContext, Operation } from '../pipeline/operation.ts';
 import { type OperationDeps, recordReply } from '../pipeline/pipeline.ts';
+import { isoTimestamp } from '../pipeline/present.ts';
 import { readParameters } from '../pipeline/reading.ts';
 import { expiredCursorReply, NOT_FOUND_REPLY, type Reply } from '../server/reply.ts';
+import type { AdminDeps } from './admin/operation.ts';
 import { eventMembers } from './change_events.ts';
 import { FEED_SCOPE, readableBy, STREAM_TYPE } from './change_streams.ts';
 import { instant, type ProjectedMembers, projectionSchema, projector } from './projection.ts';
+import { realmsOf } from './search_all_realms.ts';
 
 /** The dependencies of the feed. */
 export interface FeedDeps
   extends OperationDeps,
+    Pick<AdminDeps, 'clock' | 'logReading'>,
     Pick<ChangeDelivery, 'feed' | 'writeEvents' | 'followChanges'> {}
 
 /** The change of every example. */
@@ -78,11 +91,35 @@ const changesQuery = z.object({
   ),
 });
 
+const idOf = (what: string) => identifier(what).meta({ format: 'uuid' });
+
 const headsQuery = z.object({
+  after: parameter(idOf('a realm'), 'Return realms after this ID.', exampleIdOf(realm)),
+  limit: pageLimit,
+});
+
+const EXAMPLE_TIME = isoTimestamp(EXAMPLE_AT);
+const resourceName = z.enum(RESOURCES.map(({ name }) => name));
+const rfc3339 = z.iso.datetime({ offset: true, error: 'must be an instant (RFC 3339)' });
+
+/** The conditions of a search, which are also options of `authrealm log`. */
+export const CHANGE_CONDITIONS = {
+  realm: parameter(idOf('a realm'), 'Only changes in this realm.', exampleIdOf(realm)),
+  kind: parameter(resourceName, 'Only changes of records of this resource.', user.name),
+  event: parameter(z.enum(CHANGE_VERBS), 'Only changes of this kind.', 'updated'),
+  actor: parameter(filledText(), 'Only changes by this client, or another actor.', 'import'),
+  user: parameter(idOf('a user'), 'Only changes of this user and of its links.', exampleIdOf(user)),
+  record: parameter(idOf('a record'), 'Only changes of this record.', exampleIdOf(user)),
+  from: parameter(rfc3339, 'Only changes from this time on.', EXAMPLE_TIME),
+  to: parameter(rfc3339, 'Only changes until this time.', EXAMPLE_TIME),
+};
+
+const searchQuery = z.object({
+  ...CHANGE_CONDITIONS,
   after: parameter(
-    identifier('a realm').meta({ format: 'uuid' }),
-    'Return realms after this ID.',
-    exampleIdOf(realm),
+    z.string().regex(SEARCH_CURSOR, 'must be a cursor that a search returned'),
+    'Continue the search here: the cursor of `links.next`.',
+    searchCursor(CHANGE),
   ),
   limit: pageLimit,
 });
@@ -150,6 +187,27 @@ function invalidQuery(parameter: string, rule: string): Fault {
   return new Fault('invalid_query', [{ field: parameter, rule }]);
 }
 
+/** The changes of all realms that the token may read, newest first, as far as they match. */
+async function answerSearch(call: Call, deps: FeedDeps): Promise<Reply> {
+  const query = readParameters(searchQuery, call.request.url);
+  const { realm, after = '', limit = LIMITS.pageRecordsMax, ...conditions } = query;
+  const principal = call.principal as Principal;
+  const realms = realmsOf(principal.realms, realm && [realm]);
+  const search = { ...conditions, realms, position: parseSearchCursor(after), limit };
+  const { changes, next } = await searchChanges(deps, search, true);
+  const withValues = async (change: SequencedChange) => ({
+    ...(await deps.logReading.entryOf(change)),
+    ...change,
+  });
+  const mayReadValues = principal.scopes.has('history:read');
+  const found = mayReadValues ? await Promise.all(changes.map(withValues)) : changes;
+  const events = await deps.writeEvents(found, readableBy(principal));
+  const meta = { searched_to: next ? isoTimestamp(next.at) : null };
+  const further = new URL(call.request.url).searchParams;
+  if (next) further.set('after', searchCursor(next));
+  return feedReply(call, events, meta, next ? `${deps.baseUrl}/v2/changes/search?${further}` : null);
+}
+
 /** The feed heads of the realms that a token may read, ordered by realm ID. */
 async function answerHeads(call: Call, { feed, baseUrl }: FeedDeps): Promise<Reply> {
   const { after, limit = LIMITS.pageRecordsMax } = readParameters(headsQuery, call.request.url);
@@ -181,6 +239,18 @@ function feedReply(call: Call, items: readonly string[], meta: object, next: str
   return recordReply(call, `{"data":[${items.join(',')}],${end}}`, { Vary: 'Accept' });
 }
 
+const EVENT = projectionSchema(eventMembers()).meta({
+  id: 'Event',
+  description:
+    'A change (CloudEvents 1.0). Only `record`, `detail` and `personal` contain values of the record.',
+});
+
+/** A page of changes in the OpenAPI document. */
+function eventContent({ baseUrl, examples }: DocumentContext, meta: z.ZodRawShape, values: object) {
+  const example = projector(eventMembers())({ ...CHANGE, baseUrl, record: examples.record(user) });
+  return pageContent(EVENT, example, meta, values);
+}
+
 /** A page of one item in the OpenAPI document. */
 function pageContent(item: z.ZodType, example: unknown, meta: z.ZodRawShape, values: object) {
   const schema = z.strictObject({
@@ -191,17 +261,10 @@ function pageContent(item: z.ZodType, example: unknown, meta: z.ZodRawShape, val
   return jsonContent(schema, { data: [example], meta: values, links: { next: null } });
 }
 
-function changesContent({ baseUrl, examples }: DocumentContext) {
-  const members = eventMembers();
-  const describe = projector(members);
-  const schema = projectionSchema(members).meta({
-    id: 'Event',
-    description: 'A change (CloudEvents 1.0). Only `record` contains values of the record.',
-  });
-  const example = describe({ ...CHANGE, baseUrl, record: examples.record(user) });
-  const streamed = JSON.stringify(describe({ ...CHANGE, baseUrl }));
+function changesContent(context: DocumentContext) {
+  const streamed = JSON.stringify(projector(eventMembers())({ ...CHANGE, baseUrl: context.baseUrl }));
   return {
-    ...pageContent(schema, example, { cursor, has_more: z.boolean() }, { cursor: CURSOR, has_more: false }),
+    ...eventContent(context, { cursor, has_more: z.boolean() }, { cursor: CURSOR, has_more: false }),
     [STREAM_TYPE]: {
       schema: z.string(),
       example: `: alive\n\nid: ${CURSOR}\ndata: ${streamed}\n\nevent: end\ndata: {"reason":"token"}\n\n`,
@@ -211,7 +274,11 @@ function changesContent({ baseUrl, examples }: DocumentContext) {
 
 const CACHING = { 'Cache-Control': HEADERS.cacheControl, Vary: HEADERS.vary };
 
-/** The change feed: the changes of a realm as pages or as a stream, and the newest position of every realm. */
+const searchedTo = timestampSchema
+  .nullable()
+  .meta({ description: 'How far back the search has looked; null if it has looked at everything.' });
+
+/** The change feed: the changes of a realm as pages or as a stream, the newest position of every realm, and the search. */
 export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [
   {
     name: 'list-changes',
@@ -265,6 +332,28 @@ export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [
           { has_more: z.boolean() },
           { has_more: false },
         ),
+      },
+    }),
+  },
+  {
+    name: 'search-changes',
+    method: 'GET',
+    path: '/v2/changes/search',
+    access: { scope: FEED_SCOPE },
+    handle: (deps) => (call) => answerSearch(call, deps),
+    document: (context) => ({
+      summary: 'Search the changes of every realm that the token may read, newest first.',
+      tag: 'changes',
+      isExtension: true,
+      description:
+        `A request searches at most ${LIMITS.changesSearchedMax.toLocaleString('en')} changes: a page may have few or none of them and a ` +
+        'next page. With the scope `history:read`, changes have the values before and after.',
+      query: searchQuery,
+      success: {
+        status: 200,
+        description: 'The changes that match.',
+        headers: CACHING,
+        content: eventContent(context, { searched_to: searchedTo }, { searched_to: null }),
       },
     }),
   },

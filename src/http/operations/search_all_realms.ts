@@ -115,7 +115,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
 }
 
 /** The realms that are searched; undefined for all. */
-function realmsOf(
+export function realmsOf(
   allowed: Principal['realms'],
   requested: readonly Uuid[] | undefined,
 ): readonly Uuid[] | undefined {

@@ -5,6 +5,8 @@ import type { ChangeVerb } from './change.ts';
 /** The number of each verb in stored log entries. */
 const VERB_NUMBERS: Readonly<Record<ChangeVerb, number>> = { created: 1, updated: 2, deleted: 3, erased: 4 };
 
+export const CHANGE_VERBS = Object.keys(VERB_NUMBERS) as readonly ChangeVerb[];
+
 /** More than verbs will ever need. */
 const NUMBERS_PER_RESOURCE = 8;
 

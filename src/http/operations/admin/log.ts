@@ -7,7 +7,7 @@ import { assertFound } from '../../../model/managed.ts';
 import { realm, user } from '../../../model/resources.ts';
 import { identifier } from '../../../model/rule.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../../openapi/examples.ts';
-import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
+import { idSchema, personalMembers, timestampSchema } from '../../openapi/schemas.ts';
 import { isoTimestamp } from '../../pipeline/present.ts';
 import type { ProjectedMembers } from '../projection.ts';
 import { answerForm } from './operation.ts';
@@ -22,19 +22,6 @@ const nullableMembers = z.looseObject({}).nullable();
 const tag = nullableText.meta({
   description: 'The chain tag in hexadecimal; null for an entry that is not chained yet.',
 });
-
-/** Its parts have names: a generator of Java makes no class for a union with an anonymous one. */
-const personalMembers = z
-  .union([
-    z.enum(['erased', 'unreadable']).meta({ id: 'PersonalMembersGone' }),
-    z
-      .strictObject({ before: z.looseObject({}).optional(), after: z.looseObject({}).optional() })
-      .meta({ id: 'PersonalMembersKept' }),
-  ])
-  .meta({
-    id: 'PersonalMembers',
-    description: 'Personal members before and after; `erased` after an erasure.',
-  });
 
 const orNull = (name: keyof ReadableEntry) => (entry: ReadableEntry) => entry[name] ?? null;
 
