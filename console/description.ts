@@ -80,7 +80,6 @@ export interface ConsoleSchema {
   >;
   readonly limits: {
     readonly answerMsMax: number;
-    readonly streamKeepAliveMs: number;
     readonly pageRecordsMax: number;
     readonly passwordsPerRequestMax: number;
     readonly filterWordsMax: number;

@@ -25,7 +25,6 @@ export function describeForConsole(manifest: Manifest): ConsoleSchema {
     resources: Object.fromEntries(described) as ConsoleSchema['resources'],
     limits: {
       answerMsMax: LIMITS.answerMsMax,
-      streamKeepAliveMs: LIMITS.streamKeepAliveMs,
       pageRecordsMax: LIMITS.pageRecordsMax,
       passwordsPerRequestMax: LIMITS.passwordsPerRequestMax,
       filterWordsMax: LIMITS.filterWordsMax,

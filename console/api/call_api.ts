@@ -13,11 +13,7 @@ interface IdleTimeout {
 }
 
 /** `reason` is the abort reason on timeout. */
-export function idleTimeout(
-  milliseconds: number,
-  reason: Error,
-  signal?: AbortSignal | undefined,
-): IdleTimeout {
+function idleTimeout(milliseconds: number, reason: Error, signal?: AbortSignal | undefined): IdleTimeout {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = () => clearTimeout(timer);
@@ -34,10 +30,7 @@ export function idleTimeout(
 }
 
 /** Returns the same body; calls `onData` for each chunk. */
-export function onEachChunk(
-  body: ReadableStream<Uint8Array>,
-  onData: () => void,
-): ReadableStream<Uint8Array> {
+function onEachChunk(body: ReadableStream<Uint8Array>, onData: () => void): ReadableStream<Uint8Array> {
   return body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform(piece, controller) {
@@ -113,7 +106,7 @@ function isReadOnly({ method = 'GET', scope }: ApiRequest): boolean {
   return method === 'GET' || scope === undefined || scope.endsWith(':read');
 }
 
-/** Like callApi, but returns the response for streaming and has no timeout of its own. */
+/** Like callApi, but without a timeout of its own, and the body is not read. */
 export async function fetchApi(request: ApiRequest): Promise<Response> {
   const { method = 'GET', path, body, signal } = request;
   const { open, ended } = session.get();

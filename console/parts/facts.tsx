@@ -59,7 +59,7 @@ export function Fact({ label, children }: { readonly label: string; readonly chi
   );
 }
 
-function FactValue({ member, value }: { readonly member: string; readonly value: unknown }) {
+export function FactValue({ member, value }: { readonly member: string; readonly value: unknown }) {
   if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) {
     return <span class="faint">none</span>;
   }

@@ -43,7 +43,7 @@ function RetryLine({ problem, reload }: { readonly problem: Problem; readonly re
 const SECOND_MS = 1_000;
 
 /** Counts down to zero; starts again when `cause` changes. */
-export function useCountdown(seconds: number, cause: unknown): number {
+function useCountdown(seconds: number, cause: unknown): number {
   const [secondsLeft, setLeft] = useState(seconds);
   useEffect(() => {
     setLeft(seconds);

@@ -1,4 +1,3 @@
-import { useCallback } from 'preact/hooks';
 import { ADMIN, clientPages, type ListedClient } from '../../api/admin.ts';
 import { pagesOf, readPages } from '../../api/list_page.ts';
 import { useFetch } from '../../api/use_fetch.ts';
@@ -12,30 +11,23 @@ const NO_CLIENTS: Clients = new Map();
 /** By their IDs. */
 export type Clients = ReadonlyMap<string, ListedClient>;
 
-/** The display name of an actor: that of the client, if this session can read clients. */
-export type NameActor = (who: string) => string;
-
-/** Names the actors of changes. */
-export function useActorNames(): NameActor {
-  const clients = useClients();
-  return useCallback((who: string) => actorName(clients, who), [clients]);
-}
-
+/** The name of the client, if this session can read it. */
 export function actorName(clients: Clients, who: string): string {
   return clients.get(who)?.name ?? who;
+}
+
+/** The ID of the actor with this name, in any letter case; the text itself if no client has it. */
+export function actorId(clients: Clients, text: string): string {
+  return [...clients.values()].find(({ name }) => name?.toLowerCase() === text.toLowerCase())?.id ?? text;
 }
 
 /** The clients that are named; none if this session cannot read them. */
 export function useClients(): Clients {
   const isAdmin = hasScope(useObservable(session), ADMIN);
-  const { answer = NO_CLIENTS } = useFetch(
-    async (signal) => (isAdmin ? readClients(signal) : NO_CLIENTS),
-    [isAdmin],
-  );
-  return answer;
-}
-
-async function readClients(signal: AbortSignal): Promise<Clients> {
-  const { items } = await readPages(pagesOf(clientPages(), signal), PAGES_MAX);
-  return new Map(items.map((client) => [client.id, client]));
+  const read = async (signal: AbortSignal): Promise<Clients> => {
+    if (!isAdmin) return NO_CLIENTS;
+    const { items } = await readPages(pagesOf(clientPages(), signal), PAGES_MAX);
+    return new Map(items.map((client) => [client.id, client]));
+  };
+  return useFetch(read, [isAdmin]).answer ?? NO_CLIENTS;
 }

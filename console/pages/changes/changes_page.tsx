@@ -1,208 +1,190 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useId, useMemo } from 'preact/hooks';
+import { type NamedRealm, RESOURCES, readRealmNames } from '../../api/records.ts';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
-import { useShortcuts } from '../../layout/keys.tsx';
+import { SelectField } from '../../form/fields.tsx';
 import { PageHead } from '../../layout/page.tsx';
-import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
+import { currentRoute, href, navigate, replaceLocation } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { LongList } from '../../parts/long_list.tsx';
-import { EmptyState, Loaded, Loading, ProblemNote, useCountdown } from '../../parts/notices.tsx';
-import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
+import { EmptyState, Loading, ProblemNote } from '../../parts/notices.tsx';
+import { capitalized, memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { hasScope, session } from '../../session/session.ts';
-import { type NameActor, useActorNames } from './actors.ts';
-import { openAllRealmsFeed } from './all_realms_feed.ts';
-import { type Entry, entryKey, type Filters, filtersFromQuery, isLink, matchesFilters } from './entry.ts';
+import { useDebounced } from '../../parts/use_debounced.ts';
+import { RealmFilter, useRealmNames } from '../users/realm_filter.tsx';
+import { actorId, actorName, useClients } from './actors.ts';
+import { type ChangeList, isFinal, type ListView, openChangeList } from './change_list.ts';
+import { CONDITIONS, type Conditions, type Entry, isLink } from './entry.ts';
 import { EntryDialog } from './entry_dialog.tsx';
-import { ENTRIES_MAX, type Feed, type FeedView, openFeed, type Restart } from './feed.ts';
-import { type FeedRealms, readFeedRealms } from './feed_heads.ts';
-import { FilterBar } from './filter_bar.tsx';
-import { type LastKnownNames, openLastKnownNames } from './last_known.ts';
 
-/** The live changes of all realms, or of one. */
+/** The conditions as the page shows them: an actor may be a name, and times are days here. */
+type Filters = Required<Conditions>;
+
+/** The changes of all realms, or of one. */
 export function ChangesPage() {
-  const state = useObservable(session);
-  const fetched = useFetch((signal) => readFeedRealms(state, signal), []);
+  const { query } = useObservable(currentRoute);
+  const filters = Object.fromEntries(CONDITIONS.map((name) => [name, query.get(name) ?? ''])) as Filters;
+  const clients = useClients();
+  const realms = useFetch(readRealmNames, []);
+  const search = useDebounced(
+    JSON.stringify({
+      ...filters,
+      actor: actorId(clients, filters.actor.trim()),
+      from: instantOf(filters.from, '00:00:00.000'),
+      to: instantOf(filters.to, '23:59:59.999'),
+    }),
+  );
+  const list = useMemo(() => openChangeList(JSON.parse(search)), [search]);
+  useEffect(() => list.close, [list]);
+  const view = useObservable(list.view);
+  const { entries } = view;
+  const shown = useMemo(() => [...new Set(entries.map(({ realm_id }) => realm_id))], [entries]);
+  const names = useRealmNames(shown, realms);
+  const addressOf = (chosen: Filters, entry?: Entry) => {
+    const named = entry && { entry: String(entry.seq), in: entry.realm_id, at: entry.at };
+    const given = Object.entries({ ...chosen, ...named }).filter(([, text]) => text !== '');
+    return `${href('changes')}${given.length > 0 ? `?${new URLSearchParams(given)}` : ''}`;
+  };
+  const [seq, realm, at] = [Number(query.get('entry') ?? 0), query.get('in') ?? '', query.get('at') ?? ''];
   return (
     <>
       <PageHead title="Changes" />
-      <Loaded fetched={fetched}>
-        {(realms) =>
-          realms.all.length === 0 ? (
-            <EmptyState icon="changes" title="No changes yet">
-              <p>
-                Every write in a realm appears here as it happens. Create a realm or import records to start.
-              </p>
-            </EmptyState>
-          ) : (
-            <Changes realms={realms} />
-          )
-        }
-      </Loaded>
-    </>
-  );
-}
-
-const RESTARTS: Readonly<Record<Restart, string>> = {
-  gone: 'Some changes are missing: they are too old for the feed, or the database was restored.',
-  too_many: 'More than 1,000 changes of one realm came at once.',
-};
-
-function Changes({ realms }: { readonly realms: FeedRealms }) {
-  const { query } = useObservable(currentRoute);
-  const [filters, setFilters] = useFilters(query);
-  const nameActor = useActorNames();
-  const entry = Number(query.get('entry') ?? 0);
-  const realm = filters.realm || (query.get('in') ?? '');
-  const feed = useMemo(
-    () => (filters.realm === '' ? openAllRealmsFeed() : openFeed(filters.realm)),
-    [filters.realm],
-  );
-  useEffect(() => () => feed.close(), [feed]);
-  const view = useObservable(feed.view);
-  const shown = useMemo(
-    () => view.entries.filter((each) => matchesFilters(filters, each, nameActor)),
-    [view.entries, filters, nameActor],
-  );
-  const togglePaused = () => feed.pause(!feed.view.get().isPaused);
-  useShortcuts(useMemo(() => [{ keys: 'p', label: 'Pause or resume', run: togglePaused }], [feed]));
-  const hrefWith = (chosen?: Entry) => {
-    const named = chosen && {
-      entry: String(chosen.seq),
-      ...(filters.realm === '' ? { in: chosen.realm } : {}),
-    };
-    return `${href('changes')}?${new URLSearchParams({ ...filters, ...named })}`;
-  };
-  return (
-    <>
-      <FilterBar {...{ realms, filters, nameActor }} entries={view.entries} onFilters={setFilters} />
-      <div class="live-bar">
-        <StreamStatus view={view} />
-        <button type="button" class="button" aria-pressed={view.isPaused} onClick={togglePaused}>
-          <Icon name={view.isPaused ? 'go' : 'pause'} />
-          {view.isPaused ? `Resume${view.waiting > 0 ? ` (${view.waiting} new)` : ''}` : 'Pause'}
-        </button>
-      </div>
-      {view.restart && (
-        <p class="note note-warn" role="status">
-          <Icon name="warning" /> {RESTARTS[view.restart]} The list starts over.
-        </p>
-      )}
-      {filters.realm === '' && realms.hasMore && (
-        <p class="note">Showing the changes of {realms.heads.length} realms: choose another one by its ID.</p>
-      )}
-      <Entries
-        {...{ feed, view, shown, nameActor }}
-        realms={filters.realm === '' ? realms : undefined}
-        hrefOf={hrefWith}
-        hasFilters={hasFilters(filters)}
+      <FilterBar
+        filters={filters}
+        realms={realms.answer}
+        onFilters={(chosen) => replaceLocation(addressOf(chosen))}
       />
-      {entry > 0 && (
+      <LiveStatus problem={view.problem} />
+      {entries.length > 0 && (
+        <LongList
+          label="Changes, newest first"
+          items={entries}
+          keyOf={({ key }) => key}
+          row={(entry) => (
+            <EntryRow
+              entry={entry}
+              actor={actorName(clients, entry.client_id)}
+              realm={filters.realm === '' ? (names.get(entry.realm_id) ?? entry.realm_id) : undefined}
+              address={addressOf(filters, entry)}
+            />
+          )}
+          onMore={view.next === undefined ? undefined : list.readOlder}
+        />
+      )}
+      <ListEnd {...{ list, view }} hasFilters={Object.values(filters).some((text) => text !== '')} />
+      {seq > 0 && (
         <EntryDialog
-          {...{ realm, nameActor }}
-          loaded={view.entries}
-          seq={entry}
-          isSearching={
-            !view.isWhole &&
-            (filters.realm === ''
-              ? view.entries.length < SEARCHED_ENTRIES
-              : (view.entries.at(-1)?.seq ?? entry) > entry)
-          }
-          searchOlder={feed.readOlder}
-          onClose={() => navigate(hrefWith())}
+          named={{ realm, at, seq }}
+          loaded={entries.find((each) => each.seq === seq && each.realm_id === realm)}
+          clients={clients}
+          onClose={() => navigate(addressOf(filters))}
         />
       )}
     </>
   );
 }
 
-/** The filters, from the address or as chosen since. */
-function useFilters(query: URLSearchParams) {
-  const [filters, setFilters] = useState<Filters>(() => filtersFromQuery(query));
-  useEffect(() => setFilters(filtersFromQuery(query)), [query]);
-  const choose = (chosen: Filters) => {
-    replaceQuery({ ...chosen });
-    setFilters(chosen);
-  };
-  return [filters, choose] as const;
+/** The instant of a time of a day here; the text itself if it is no day. */
+function instantOf(day: string, time: string): string {
+  const at = new Date(`${day}T${time}`);
+  return Number.isNaN(at.getTime()) ? day : at.toISOString();
 }
 
-function hasFilters({ kind, what, who }: Filters): boolean {
-  return kind !== '' || what !== '' || who !== '';
+const KINDS = [
+  { id: '', label: 'All kinds' },
+  ...Object.values(RESOURCES).map(({ name: id }) => ({ id, label: capitalized(resourceLabel(id).many) })),
+];
+const EVENTS = [
+  { id: '', label: 'All events' },
+  ...['created', 'updated', 'deleted', 'erased'].map((id) => ({ id, label: capitalized(id) })),
+];
+const INPUTS = [
+  { name: 'actor', label: 'Actor', type: 'text' },
+  { name: 'user', label: 'User ID', type: 'text' },
+  { name: 'record', label: 'Record ID', type: 'text' },
+  { name: 'from', label: 'From', type: 'date' },
+  { name: 'to', label: 'To', type: 'date' },
+] as const;
+
+interface FilterBarProps {
+  readonly filters: Filters;
+  readonly realms: readonly NamedRealm[] | undefined;
+  readonly onFilters: (filters: Filters) => void;
 }
 
-interface EntriesProps {
-  readonly feed: Feed;
-  readonly view: FeedView;
-  readonly shown: readonly Entry[];
-  readonly nameActor: NameActor;
-  /** Of the changes, if they are not all of one realm. */
-  readonly realms: FeedRealms | undefined;
-  readonly hrefOf: (entry: Entry) => string;
+function FilterBar({ filters, realms, onFilters }: FilterBarProps) {
+  const ids = useId();
+  const choose = (name: keyof Filters) => (text: string) => onFilters({ ...filters, [name]: text });
+  return (
+    <search class="filters" aria-label="Filter changes">
+      <RealmFilter realm={filters.realm} realms={realms} onRealm={choose('realm')} />
+      <SelectField label="Kind" value={filters.kind} options={KINDS} onValue={choose('kind')} />
+      <SelectField label="Event" value={filters.event} options={EVENTS} onValue={choose('event')} />
+      {INPUTS.map(({ name, label, type }) => (
+        <div key={name} class="field">
+          <label for={ids + name}>{label}</label>
+          <input
+            id={ids + name}
+            type={type as 'text'}
+            value={filters[name]}
+            placeholder="Any"
+            spellcheck={false}
+            autocomplete="off"
+            onInput={({ currentTarget }) => choose(name)(currentTarget.value)}
+          />
+        </div>
+      ))}
+    </search>
+  );
+}
+
+/** Whether new changes arrive. */
+function LiveStatus({ problem }: Pick<ListView, 'problem'>) {
+  return (
+    <p class="live" role="status">
+      <span class={problem ? 'live-dot live-off' : 'live-dot'} />
+      <span>{problem ? 'Not live.' : 'Live'}</span>
+      {isFinal(problem) && 'The list is no longer updated.'}
+    </p>
+  );
+}
+
+interface ListEndProps {
+  readonly list: ChangeList;
+  readonly view: ListView;
   readonly hasFilters: boolean;
 }
 
-/** Changes to search automatically for a filter with few matches. */
-const SEARCHED_ENTRIES = 2_000;
-
-function Entries({ feed, view, shown, nameActor, realms, hrefOf, hasFilters }: EntriesProps) {
-  const isAdmin = hasScope(useObservable(session), 'admin');
-  const lastKnown = useMemo(() => (isAdmin ? openLastKnownNames() : undefined), [isAdmin]);
-  const realmNames = useMemo(() => new Map(realms?.all.map(({ id, name }) => [id, name ?? id])), [realms]);
-  const [searched, setSearched] = useState(SEARCHED_ENTRIES);
-  useRetryAfter(view.problem, feed.readOlder);
-  const isEnough = view.entries.length >= searched;
-  const hasBegun = view.entries.length > 0 || view.isWhole;
-  const isLooking = hasBegun && !view.isWhole && !isEnough && shown.length === 0;
-  useEffect(() => {
-    if (isLooking && !view.problem) feed.readOlder();
-  }, [feed, isLooking, view.entries.length, view.problem]);
-  if (!hasBegun) return view.stream.kind === 'opening' ? <Loading /> : null;
-  const isOlderRead = view.isWhole || view.entries.length >= ENTRIES_MAX;
+/** What follows the rows: how far back the search has looked. */
+function ListEnd({ list, view, hasFilters }: ListEndProps) {
+  const { entries, next, searchedTo, problem, isReading } = view;
+  useRetryAfter(problem, list.retry);
+  if (problem) return <ProblemNote problem={problem} reload={list.retry} />;
+  if (entries.length === 0 && isReading) return <Loading />;
+  const count = `${entries.length.toLocaleString()} ${entries.length === 1 ? 'change' : 'changes'}`;
   return (
     <>
-      {shown.length > 0 && (
-        <LongList
-          label="Changes, newest first"
-          items={shown}
-          keyOf={entryKey}
-          row={(entry) => (
-            <EntryRow
-              {...{ entry, nameActor, lastKnown }}
-              realm={realms && (realmNames.get(entry.realm) ?? entry.realm)}
-              href={hrefOf(entry)}
-            />
-          )}
-          onMore={isOlderRead ? undefined : feed.readOlder}
-        />
-      )}
-      {isLooking && <Loading />}
-      {shown.length === 0 && !isLooking && (
+      {entries.length === 0 && (
         <EmptyState icon="changes" title={hasFilters ? 'No matching changes' : 'No changes yet'}>
-          <p>
-            {hasFilters
-              ? `Searched the newest ${view.entries.length} changes. New matching changes appear here.`
-              : 'Writes appear here.'}
-          </p>
-          {!view.isWhole && (
-            <button type="button" class="button" onClick={() => setSearched(searched + SEARCHED_ENTRIES)}>
-              Load older changes
+          <p>New matching changes appear here.</p>
+          {next !== undefined && (
+            <button type="button" class="button" disabled={isReading} onClick={list.readOlder}>
+              Search older changes
             </button>
           )}
         </EmptyState>
       )}
-      {view.problem && <ProblemNote problem={view.problem} reload={feed.readOlder} />}
-      <p class="faint small list-foot">{footOf(view, shown.length)}</p>
+      <p class="faint small list-foot">
+        {next === undefined && `${count}: everything the feed retains was searched.`}
+        {searchedTo && (
+          <>
+            {count}, searched back to <Timestamp at={searchedTo} />.
+          </>
+        )}
+      </p>
     </>
   );
-}
-
-function footOf({ entries, isWhole }: FeedView, shown: number): string {
-  const count = entries.length.toLocaleString();
-  const found = shown === entries.length ? count : `${shown.toLocaleString()} of ${count}`;
-  if (entries.length >= ENTRIES_MAX) return `${found} changes. This is the maximum for this page.`;
-  return isWhole ? `${found} changes: everything the feed retains.` : `${found} changes so far.`;
 }
 
 const BADGES: Readonly<Record<string, string>> = {
@@ -214,33 +196,20 @@ const BADGES: Readonly<Record<string, string>> = {
 
 interface EntryRowProps {
   readonly entry: Entry;
-  /** The name of its realm, if the list has several. */
+  readonly actor: string;
+  /** Undefined if all changes are of one realm. */
   readonly realm: string | undefined;
-  readonly nameActor: NameActor;
-  /** Undefined if this session cannot read the audit log. */
-  readonly lastKnown: LastKnownNames | undefined;
-  readonly href: string;
-}
-
-/** The name of the record, or the last one of a deleted record. */
-function useLabel(entry: Entry, lastKnown: LastKnownNames | undefined): string | undefined {
-  const { label, isGone, record } = entry;
-  const { answer } = useFetch(
-    async (signal) => (label === undefined && isGone ? lastKnown?.of(entry, signal) : undefined),
-    [record, isGone, lastKnown !== undefined],
-  );
-  return label ?? answer;
+  readonly address: string;
 }
 
 /** A row of the list; its link opens the details. */
-function EntryRow({ entry, realm, nameActor, lastKnown, href }: EntryRowProps) {
-  const { kind, what, members, record, who, at } = entry;
-  const label = useLabel(entry, lastKnown);
+function EntryRow({ entry, actor, realm, address }: EntryRowProps) {
+  const { kind, what, members, record_id: record, at, label } = entry;
   // Writing a link also updates the time of its user, which is no news.
   const named = members.filter((member) => member !== 'updated_at');
   const { one, icon } = resourceLabel(kind);
   return (
-    <a class="row entry-row" href={href}>
+    <a class="row entry-row" href={address}>
       <Icon name={icon} />
       <span class="entry-what">
         <span class="entry-noun">{one}</span> <span class={BADGES[what] ?? 'badge'}>{what}</span>
@@ -264,46 +233,11 @@ function EntryRow({ entry, realm, nameActor, lastKnown, href }: EntryRowProps) {
         {named.length > 0 && <span class="faint">{named.map(memberLabel).join(', ')}</span>}
       </span>
       <span class="entry-who faint small">
-        <UntrustedText text={nameActor(who)} />
+        <UntrustedText text={actor} />
       </span>
       <span class="row-side faint small">
         <Timestamp at={at} />
       </span>
     </a>
-  );
-}
-
-/** The state of the stream. */
-function StreamStatus({ view }: { readonly view: FeedView }) {
-  const { stream, isPaused } = view;
-  const secondsLeft = useCountdown(stream.kind === 'retrying' ? stream.seconds : 0, stream);
-  if (stream.kind === 'live') {
-    return (
-      <p class="live" role="status">
-        <span class={isPaused ? 'live-dot live-held' : 'live-dot'} />
-        {isPaused ? 'Paused. New changes are held back.' : 'Live'}
-      </p>
-    );
-  }
-  if (stream.kind === 'opening') {
-    return (
-      <p class="live faint" role="status">
-        <span class="live-dot live-off" />
-        Connecting…
-      </p>
-    );
-  }
-  return (
-    <p class="live" role="status">
-      <span class="live-dot live-off" />
-      <span>
-        <strong>Not live.</strong> {stream.reason}{' '}
-        {stream.kind === 'retrying' ? (
-          <span aria-hidden="true">{secondsLeft > 0 ? `Retrying in ${secondsLeft} s.` : 'Retrying…'}</span>
-        ) : (
-          'The list is no longer updated.'
-        )}
-      </span>
-    </p>
   );
 }

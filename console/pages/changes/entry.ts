@@ -1,12 +1,17 @@
 import { callApi } from '../../api/call_api.ts';
-import type { ListPage } from '../../api/list_page.ts';
 import { cursorOf, RESOURCES } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
 import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
-import type { NameActor } from './actors.ts';
 
-/** A change as the feed returns it (CloudEvents). */
-export interface FeedEvent {
+type Members = Readonly<Record<string, unknown>>;
+
+interface BeforeAndAfter {
+  readonly before?: Members;
+  readonly after?: Members;
+}
+
+/** A change as the service returns it (CloudEvents). */
+interface FeedEvent {
   readonly type: string;
   readonly time: string;
   readonly sequence: string;
@@ -17,116 +22,65 @@ export interface FeedEvent {
     readonly members: readonly string[];
     readonly client_id: string;
     readonly request_id: string | null;
+    /** The values of the change; only with the scope `history:read`. */
+    readonly detail?: BeforeAndAfter;
+    readonly personal?: BeforeAndAfter | 'erased' | 'unreadable';
     /** The current record; null if deleted, absent if the session cannot read it. */
-    readonly record?: { readonly data: Readonly<Record<string, unknown>> } | null;
+    readonly record?: { readonly data: Members } | null;
   };
 }
 
-/** One change of a realm. */
-export interface Entry {
-  /** Its sequence number in the realm. */
-  readonly seq: number;
-  readonly at: string;
-  readonly realm: string;
-  /** The name of the resource. */
-  readonly kind: string;
-  /** `created`, `updated`, `deleted`, `erased`. */
-  readonly what: string;
-  readonly record: string;
-  readonly user: string | undefined;
-  readonly members: readonly string[];
-  /** The actor. */
-  readonly who: string;
-  readonly requestId: string | undefined;
-  /** The current name of the record; undefined if deleted or not readable. */
-  readonly label: string | undefined;
-  /** Whether the record is deleted. */
-  readonly isGone: boolean;
-}
+/** One change of a realm. `what`: `created`, `updated`, `deleted` or `erased`. `key` is unique among those of all realms. */
+export type Entry = ReturnType<typeof entryOf>;
 
-export function entryOf({ type, time, sequence, data }: FeedEvent): Entry {
-  const dot = type.lastIndexOf('.');
+function entryOf({ type, time, sequence, data }: FeedEvent) {
+  const [kind = '', what = ''] = type.split('.');
+  const { detail, personal, record } = data;
+  const own = typeof personal === 'string' ? undefined : personal;
+  const before: Members = { ...detail?.before, ...own?.before };
+  const after: Members = { ...detail?.after, ...own?.after };
   return {
+    ...data,
+    key: `${data.realm_id} ${sequence}`,
     seq: Number(sequence),
     at: time,
-    realm: data.realm_id,
-    kind: type.slice(0, dot),
-    what: type.slice(dot + 1),
-    record: data.record_id,
-    user: data.user_id ?? undefined,
-    members: data.members,
-    who: data.client_id,
-    requestId: data.request_id ?? undefined,
-    label: labelIn(data.record?.data),
-    isGone: data.record === null,
+    kind,
+    what,
+    title: `${capitalized(resourceLabel(kind).one)} ${what}`,
+    label: labelIn(record ? record.data : { ...before, ...after }),
+    before,
+    after,
+    withheld: typeof personal === 'string' ? personal : undefined,
   };
 }
 
-/** Identifies a change among those of all realms. */
-export function entryKey({ realm, seq }: Entry): string {
-  return `${realm} ${seq}`;
+/** The name of a record; of a deleted one the last that the change has. */
+function labelIn(record: Members): string | undefined {
+  return ['name', 'username', 'subject']
+    .map((member) => record[member])
+    .find((each): each is string => typeof each === 'string' && each !== '');
 }
 
-interface ChangesResponse {
+export const CONDITIONS = ['realm', 'kind', 'event', 'actor', 'user', 'record', 'from', 'to'] as const;
+
+/** The parameters of a search. An absent or empty text matches everything. */
+export type Conditions = Readonly<Partial<Record<(typeof CONDITIONS)[number], string>>>;
+
+interface SearchBody {
   readonly data: readonly FeedEvent[];
-  readonly meta: { readonly cursor: string; readonly has_more: boolean };
+  readonly meta: { readonly searched_to: string | null };
   readonly links: { readonly next: string | null };
 }
 
-/** A page of changes, newest first. */
-interface ChangesPage extends ListPage<Entry> {
-  /** The cursor after the newest change. */
-  readonly cursor: string;
-}
-
-/** Reads the changes before a cursor; `''` starts at the newest. `user_id` limits them to one user. */
-export async function readChanges(
-  realm: string,
-  query: { readonly before: string; readonly user_id?: string },
-  signal?: AbortSignal,
-): Promise<ChangesPage> {
-  const { data, meta, links } = await requestChanges(realm, { ...query }, signal);
-  return { items: data.map(entryOf).reverse(), next: cursorOf(links.next, 'before'), cursor: meta.cursor };
-}
-
-/** Pages of changes after a cursor. */
-const NEWER_PAGES_MAX = 10;
-
-/** Reads the changes after a cursor, newest first. `isCut`: there are too many to read. Throws Problem `gone`. */
-export async function readChangesAfter(
-  realm: string,
-  after: string,
-  signal: AbortSignal,
-): Promise<{ readonly items: readonly Entry[]; readonly cursor: string; readonly isCut: boolean }> {
-  const items: Entry[] = [];
-  let cursor = after;
-  for (let page = 0; page < NEWER_PAGES_MAX; page += 1) {
-    const { data, meta } = await requestChanges(realm, { after: cursor }, signal);
-    items.unshift(...data.map(entryOf).reverse());
-    cursor = meta.cursor;
-    if (!meta.has_more) return { items, cursor, isCut: false };
-  }
-  return { items, cursor, isCut: true };
-}
-
-async function requestChanges(
-  realm: string,
-  query: Readonly<Record<string, string>>,
-  signal: AbortSignal | undefined,
-): Promise<ChangesResponse> {
-  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${new URLSearchParams({ ...query })}`;
-  return (await callApi<ChangesResponse>({ path, signal, scope: 'changes:read' })).body;
-}
-
-/** `User updated`. */
-export function entryTitle({ kind, what }: Entry): string {
-  return `${capitalized(resourceLabel(kind).one)} ${what}`;
-}
-
-function labelIn(record: Readonly<Record<string, unknown>> | undefined): string | undefined {
-  return ['name', 'username', 'subject']
-    .map((member) => record?.[member])
-    .find((each): each is string => typeof each === 'string' && each !== '');
+/** Searches the changes of the realms of this session, newest first, after a cursor; `''` starts at the newest. `at`: when, by the service. */
+export async function searchChanges(conditions: Conditions, after: string, signal?: AbortSignal) {
+  const trimmed = Object.entries({ ...conditions, after }).map(([name, text]) => [name, text.trim()]);
+  const given = trimmed.filter(([, text]) => text !== '');
+  const path = `v2/changes/search?${new URLSearchParams(given)}`;
+  const { body, headers } = await callApi<SearchBody>({ path, signal, scope: 'changes:read' });
+  const { data, meta, links } = body;
+  const at = Date.parse(headers.get('date') ?? '');
+  return { items: data.map(entryOf), next: cursorOf(links.next, 'after'), searchedTo: meta.searched_to, at };
 }
 
 const { realms, oidcProfiles, passwordProfiles, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
@@ -137,33 +91,9 @@ export function isLink({ kind }: Entry): boolean {
 }
 
 /** The page of a record; for a link, that of its user. */
-export function recordHref({ kind, realm, record, user }: Entry): string {
+export function recordHref({ kind, realm_id: realm, record_id: record, user_id: user }: Entry): string {
   if (kind === realms.name) return href('realms', realm);
   if (kind === oidcProfiles.name) return href('realms', realm, 'oidc-profiles', record);
   if (kind === passwordProfiles.name) return href('realms', realm, 'password-profiles', record);
   return href('realms', realm, 'users', user ?? record);
-}
-
-/** The filters; an empty text matches everything, and all realms. */
-export interface Filters {
-  readonly realm: string;
-  readonly kind: string;
-  readonly what: string;
-  readonly who: string;
-}
-
-/** The kinds of changes. */
-export const CHANGE_KINDS = ['created', 'updated', 'deleted', 'erased'] as const;
-
-export function filtersFromQuery(query: URLSearchParams): Filters {
-  const value = (name: string) => query.get(name) ?? '';
-  return { realm: value('realm'), kind: value('kind'), what: value('what'), who: value('who') };
-}
-
-/** `nameActor`: an actor is found by its ID and by its name. */
-export function matchesFilters({ kind, what, who }: Filters, entry: Entry, nameActor: NameActor): boolean {
-  if (kind !== '' && kind !== entry.kind) return false;
-  if (what !== '' && what !== entry.what) return false;
-  const search = who.trim().toLowerCase();
-  return [entry.who, nameActor(entry.who)].some((actor) => actor.toLowerCase().includes(search));
 }

@@ -1,5 +1,4 @@
-import { type ListPage, pagesOf, type ReadPage, readPages } from '../../api/list_page.ts';
-import { toProblem } from '../../api/problem.ts';
+import { type ListPage, pagesOf, readPages } from '../../api/list_page.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { useAction } from '../../form/use_action.tsx';
 import { useObservable } from '../../observable.ts';
@@ -10,19 +9,10 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { actorName, type Clients, useClients } from '../changes/actors.ts';
-import { type Entry, entryTitle, readChanges } from '../changes/entry.ts';
+import { type Entry, searchChanges } from '../changes/entry.ts';
 
 /** Pages per load. */
 const PAGES_MAX = 5;
-
-/** The changes of a user; none where the feed no longer holds the page. */
-function historyPages(realm: string, user: string): ReadPage<Entry> {
-  return (before, signal) =>
-    readChanges(realm, { before, user_id: user }, signal).catch((error: unknown) => {
-      if (before === '' || toProblem(error).kind !== 'gone') throw error;
-      return NONE;
-    });
-}
 
 /** Adds older changes to those read so far. */
 async function readOlder(
@@ -31,7 +21,8 @@ async function readOlder(
   { items, next: from }: ListPage<Entry>,
   signal?: AbortSignal,
 ): Promise<ListPage<Entry>> {
-  const older = await readPages(pagesOf(historyPages(realm, user), signal, from), PAGES_MAX);
+  const read = (after: string) => searchChanges({ realm, user }, after, signal);
+  const older = await readPages(pagesOf(read, signal, from), PAGES_MAX);
   return { items: [...items, ...older.items], next: older.next };
 }
 
@@ -74,7 +65,7 @@ interface LinkHistoryProps {
 
 /** The changes of one link. */
 export function LinkHistory({ realm, user, link }: LinkHistoryProps) {
-  return <ChangeList changes={useChanges(realm, user)} isListed={({ record }) => record === link} />;
+  return <ChangeList changes={useChanges(realm, user)} isListed={({ record_id }) => record_id === link} />;
 }
 
 interface ChangeListProps {
@@ -128,13 +119,13 @@ function EntryList({ entries, isWhole, clients }: EntryListProps) {
         <li key={entry.seq}>
           <Timestamp at={entry.at} />
           <span>
-            {entryTitle(entry)}
+            {entry.title}
             {entry.members.length > 0 && (
               <span class="faint"> ({entry.members.map(memberLabel).join(', ')})</span>
             )}
           </span>
           <span class="faint small">
-            <UntrustedText text={actorName(clients, entry.who)} />
+            <UntrustedText text={actorName(clients, entry.client_id)} />
           </span>
         </li>
       ))}

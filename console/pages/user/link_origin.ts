@@ -12,12 +12,12 @@ export function linkOrigin({ record, description }: Link, { fetched, clients }: 
   const entries = fetched.answer?.items ?? [];
   const created = entries.find((entry) => isCreationOf(entry, record.id));
   if (!created) return undefined;
-  const { who, user, requestId, at } = created;
+  const { client_id: who, user_id: user, request_id: request, at } = created;
   if (who === IMPORT) return 'imported';
   if (who.startsWith(CONSOLE)) return `added in the console (${who.slice(CONSOLE.length)})`;
   // User and link of a sign-up are one commit.
   const isWithUser = entries.some(
-    (entry) => isCreationOf(entry, user) && entry.requestId === requestId && entry.at === at,
+    (entry) => isCreationOf(entry, user) && entry.request_id === request && entry.at === at,
   );
   const { scopes = [] } = clients.get(who) ?? {};
   const name = actorName(clients, who);
@@ -27,6 +27,6 @@ export function linkOrigin({ record, description }: Link, { fetched, clients }: 
   return `${isWithUser ? 'created with the user' : 'added'} by ${name}`;
 }
 
-function isCreationOf({ record, what }: Entry, id: string | undefined): boolean {
-  return record === id && what === 'created';
+function isCreationOf({ record_id, what }: Entry, id: string | null): boolean {
+  return record_id === id && what === 'created';
 }

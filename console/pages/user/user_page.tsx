@@ -85,14 +85,14 @@ interface GoneUserProps {
 function GoneUser({ realm, user, fetched }: GoneUserProps) {
   const changes = useChanges(realm, user);
   const { answer, isWaiting } = changes.fetched;
-  const end = answer?.items.find(({ record, what }) => record === user && ENDS.has(what));
+  const end = answer?.items.find((change) => change.record_id === user && ENDS.has(change.what));
   if (!end) return isWaiting ? <Loading /> : <Loaded fetched={fetched}>{() => null}</Loaded>;
   return (
     <>
       <EmptyState icon="user" title="This user no longer exists">
         <p role="status">
           {capitalized(end.what)} on <Timestamp at={end.at} /> by{' '}
-          <UntrustedText text={actorName(changes.clients, end.who)} />.
+          <UntrustedText text={actorName(changes.clients, end.client_id)} />.
         </p>
       </EmptyState>
       <History changes={changes} />
@@ -146,7 +146,9 @@ function UserActions({ user, onAction }: Pick<UserViewProps, 'onAction'> & { rea
       {isWriter && (
         <>
           {button('edit', 'edit', 'Edit')}
-          {user.enabled === false ? button('enable', 'go', 'Enable') : button('disable', 'pause', 'Disable')}
+          {user.enabled === false
+            ? button('enable', 'done', 'Enable')
+            : button('disable', 'close', 'Disable')}
           {button('signOut', 'signOut', 'Sign out everywhere')}
           {isMerger && button('merge', 'link', 'Merge into…')}
           {button('delete', 'remove', 'Delete')}

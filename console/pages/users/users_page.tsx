@@ -1,14 +1,12 @@
 import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
-import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
+import type { RealmNames } from '../../api/realm_names.ts';
 import { type NamedRealm, RESOURCES, readRealmNames } from '../../api/records.ts';
 import type { FoundRecord } from '../../api/search_realms.ts';
-import { type Fetched, useFetch } from '../../api/use_fetch.ts';
-import { SelectField } from '../../form/fields.tsx';
+import { useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
-import { plainText } from '../../parts/confusables.ts';
 import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
 import { isIdentifier, memberLabel } from '../../parts/resource_labels.ts';
@@ -17,6 +15,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
 import { wordProblem } from '../find/word_filter.ts';
 import { CreateButton, realmBreadcrumbs } from '../realms/record_views.tsx';
+import { RealmFilter, useRealmNames } from './realm_filter.tsx';
 import { type UserFilters, userPages } from './users.ts';
 
 /** The users of all realms that this session may see, or of one: that of the address, or a chosen one. */
@@ -87,25 +86,6 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
       )}
     </>
   );
-}
-
-/**
- * The names of realms that are known: of those to choose from, and of shown ones. Names that cannot be read stay
- * unknown.
- */
-function useRealmNames(
-  shown: readonly string[],
-  { answer, isWaiting }: Fetched<readonly NamedRealm[] | undefined>,
-): RealmNames {
-  const names = useMemo<RealmNames>(() => new Map(), []);
-  const [, draw] = useState({});
-  useEffect(() => {
-    if (isWaiting) return;
-    for (const { id, name } of answer ?? []) names.set(id, name);
-    const drawAgain = () => draw({});
-    readNamesOfRealms(shown, names).then(drawAgain, drawAgain);
-  }, [shown, answer, isWaiting]);
-  return names;
 }
 
 const NAME = 'authrealm.users.columns';
@@ -190,10 +170,8 @@ interface FiltersProps {
   readonly onRealm: (realm: string) => void;
 }
 
-function Filters({ home, filters: { text, realm }, realms = [], onText, onRealm }: FiltersProps) {
+function Filters({ home, filters: { text, realm }, realms, onText, onRealm }: FiltersProps) {
   const ids = useId();
-  const isListed = realm === '' || realms.some(({ id }) => id === realm);
-  const listed = isListed ? realms : [{ id: realm, name: realm }, ...realms];
   return (
     <search class="filters" aria-label="Filter users">
       <div class="field">
@@ -209,28 +187,7 @@ function Filters({ home, filters: { text, realm }, realms = [], onText, onRealm 
           onInput={({ currentTarget }) => onText(currentTarget.value)}
         />
       </div>
-      {home !== '' ? null : listed.length > 0 ? (
-        <SelectField
-          label="Realm"
-          value={realm}
-          options={[
-            { id: '', label: 'All realms' },
-            ...listed.map(({ id, name }) => ({ id, label: plainText(name) })),
-          ]}
-          onValue={onRealm}
-        />
-      ) : (
-        <div class="field">
-          <label for={`${ids}-realm`}>Realm, by ID</label>
-          <input
-            id={`${ids}-realm`}
-            spellcheck={false}
-            autocomplete="off"
-            placeholder="All realms"
-            onChange={({ currentTarget }) => onRealm(currentTarget.value.trim())}
-          />
-        </div>
-      )}
+      {home === '' && <RealmFilter {...{ realm, realms, onRealm }} />}
     </search>
   );
 }
