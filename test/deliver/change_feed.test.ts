@@ -157,69 +157,6 @@ describe('a page of the feed', () => {
   });
 });
 
-describe('reading back', () => {
-  const readBack = (query: string, realm = fixture.realm) => page(`${feedOf(realm)}?${query}`);
-  const sequencesIn = ({ data }: Page) => data.map(({ sequence }) => Number(sequence));
-
-  test('an empty before= starts at the newest change and pages back to the oldest', async () => {
-    const { realm } = await createFixture(service.db);
-    const pages: Page[] = [await readBack('before=&limit=4', realm)];
-    for (let last = pages[0]; last?.links.next; last = pages.at(-1)) {
-      expect(last.meta.has_more).toBe(true);
-      pages.push(await page(last.links.next));
-    }
-    expect(pages.map(sequencesIn)).toEqual([
-      [3, 4, 5, 6],
-      [1, 2],
-    ]);
-    expect(pages.at(-1)?.meta.has_more).toBe(false);
-    const whole = await page(feedOf(realm), reader);
-    expect((await page(`${feedOf(realm)}?before=`, reader)).data).toEqual(whole.data);
-  });
-
-  test('no change is missed between the newest feed page and the changes after it', async () => {
-    const { realm } = await createFixture(service.db);
-    const { meta } = await readBack('before=&limit=1', realm);
-    expect(sequencesIn(await readBack(`after=${meta.cursor}`, realm))).toEqual([]);
-    await createFixture(service.db, { realm });
-    expect(sequencesIn(await readBack(`after=${meta.cursor}`, realm))[0]).toBe(7);
-    // The cursor behind a change and the one before the next change are the same position.
-    expect(sequencesIn(await readBack(`before=${meta.cursor}&limit=2`, realm))).toEqual([5, 6]);
-  });
-
-  test('reading the feed back ends at the oldest retained change', async () => {
-    const { realm } = await createFixture(service.db);
-    const { meta } = await readBack('before=&limit=1', realm);
-    await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
-    await createFixture(service.db, { realm });
-    const older = await readBack(`before=${meta.cursor}`, realm);
-    expect([sequencesIn(older), older.meta.has_more]).toEqual([[6], false]);
-    expect(sequencesIn(await readBack('before=&limit=100', realm))[0]).toBe(6);
-  });
-
-  test.each(['after=', 'limit=0', 'before=x'])('a feed page with before= and %s is 400', async (query) => {
-    const { meta } = await readBack('before=');
-    const path = `${feedOf(fixture.realm)}?before=${meta.cursor}&${query}${query === 'after=' ? meta.cursor : ''}`;
-    expect((await service.get(path, token)).status).toBe(400);
-  });
-
-  test('before= is 400 for a stream and a foreign cursor, 410 for a missing change, 404 for an unknown realm', async () => {
-    const refusal = async (cursor: string, headers = {}) => {
-      const answer = await service.get(`${feedOf(fixture.realm)}?before=${cursor}`, token, headers);
-      return [answer.status, (await errorsOf(answer))[0]?.source];
-    };
-    const other = await createFixture(service.db);
-    const source = { parameter: 'before' };
-    expect(await refusal('', { Accept: 'text/event-stream' })).toEqual([400, source]);
-    expect(await refusal((await readBack('', other.realm)).meta.cursor)).toEqual([400, source]);
-    const gone = { realm: fixture.realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
-    expect(await refusal(feedCursor('after', gone))).toEqual([410, source]);
-    expect(
-      (await service.get(`${feedOf('01900000-0000-7000-8000-000000000000')}?before=`, token)).status,
-    ).toBe(404);
-  });
-});
-
 describe('an invalid cursor', () => {
   const refused = async (path: string) => {
     const answer = await service.get(path, token);

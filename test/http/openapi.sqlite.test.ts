@@ -288,7 +288,6 @@ test('additions to the compatible API are marked, its own operations are not', (
     'X-Request-Id',
     'actor',
     'after',
-    'before',
     'event',
     'from',
     'include',
@@ -299,6 +298,5 @@ test('additions to the compatible API are marked, its own operations are not', (
     'record',
     'to',
     'user',
-    'user_id',
   ]);
 });

@@ -47,7 +47,7 @@ const IDENTITY_SUITES = [
 ];
 const KEY_SUITES = ['sealed_secrets', 'keyring', 'doctor_access', 'rewrap'];
 const SIGN_IN_SUITES = ['account_tokens', 'renewal', 'password_checks', 'throttling.serial'];
-const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
+const FEED_SUITES = ['change_feed', 'matrix', 'change_streams'];
 
 /** The suites that test the checks of each file. */
 const SUITES: Readonly<Record<string, readonly string[]>> = {

@@ -2,7 +2,6 @@ import type { Uuid } from '../../model/id.ts';
 import type { SequencedChange } from '../../model/log/change.ts';
 import type { Resource } from '../../model/resource.ts';
 import type { Store } from '../../model/store.ts';
-import type { FeedStore } from '../store/feed.ts';
 import { type FeedCursor, feedCursor, matchesCursor } from './cursor.ts';
 
 /** A position in the feed of a realm: its start, or a cursor. */
@@ -20,8 +19,6 @@ export type FeedPage =
       readonly kind: 'page';
       readonly changes: readonly SequencedChange[];
       readonly hasMore: boolean;
-      /** Of a page that was read from the end: the cursor after the newest change of the realm. */
-      readonly cursor?: string;
     }
   | { readonly kind: 'gone'; readonly oldest: string }
   | { readonly kind: 'absent' };
@@ -53,33 +50,6 @@ export async function readFeed(
   if (rows.length === 0) return { kind: 'absent' };
   const found = isAfter ? rows.slice(1) : rows;
   return { kind: 'page', changes: found.slice(0, limit), hasMore: found.length > limit };
-}
-
-/**
- * Reads the changes of a realm before a position, at most `limit` and in the order of the realm; with `user`, those of one user and of its
- * links. `end` reads the newest ones. `hasMore`: whether there are older ones.
- */
-export async function readFeedBefore(
-  { store, feed }: { readonly store: Pick<Store, 'changes'>; readonly feed: FeedStore },
-  { realm, user }: { readonly realm: Uuid; readonly user: Uuid | undefined },
-  position: 'end' | FeedCursor,
-  limit: number,
-): Promise<FeedPage> {
-  const [at] =
-    position === 'end'
-      ? await feed.heads(undefined, 1, [realm])
-      : await store.changes(realm, position.seq - 1, 1);
-  if (position !== 'end' && !matchesCursor(position, at)) return gonePage(store, realm);
-  if (!at) return { kind: 'absent' };
-  const end = position === 'end' || position.side === 'after' ? at.seq + 1 : at.seq;
-  const from = Math.max(end - limit - 2, 0);
-  const rows = user
-    ? (await feed.userChanges({ realm, id: user }, end, limit + 1)).toReversed()
-    : await store.changes(realm, from, end - 1 - from);
-  // If the oldest changes were removed, the rows extend past the position.
-  const before = rows.filter(({ seq }) => seq < end);
-  const page = { changes: before.slice(-limit), hasMore: before.length > limit };
-  return { kind: 'page', ...page, ...(position === 'end' ? { cursor: feedCursor('after', at) } : {}) };
 }
 
 async function gonePage(store: Pick<Store, 'changes'>, realm: Uuid): Promise<FeedPage> {

@@ -8,7 +8,7 @@ import {
   SEARCH_CURSOR,
   searchCursor,
 } from '../../deliver/feed/cursor.ts';
-import { type FeedPage, readFeed, readFeedBefore } from '../../deliver/feed/read_feed.ts';
+import { readFeed } from '../../deliver/feed/read_feed.ts';
 import { searchChanges } from '../../deliver/feed/search_feed.ts';
 import type { RealmHead } from '../../deliver/store/feed.ts';
 import { Fault } from '../../model/fault.ts';
@@ -78,17 +78,7 @@ const changesQuery = z.object({
     'Return changes after this cursor. By default, from the oldest retained change.',
     CURSOR,
   ),
-  before: parameter(
-    z.string().meta({ pattern: '^[\\w-]*$' }),
-    'Return the changes before this cursor, instead of `after`: the newest page first, each page in order. Empty for the newest changes. Not allowed for a stream.',
-    CURSOR,
-  ),
   limit: pageLimit,
-  user_id: parameter(
-    identifier('a user').meta({ format: 'uuid' }),
-    'With `before`: return only changes of this user and of its links.',
-    exampleIdOf(user),
-  ),
 });
 
 const idOf = (what: string) => identifier(what).meta({ format: 'uuid' });
@@ -124,67 +114,34 @@ const searchQuery = z.object({
   limit: pageLimit,
 });
 
-function readChangesQuery(url: string) {
-  const { limit = LIMITS.pageRecordsMax, user_id: user, ...position } = readParameters(changesQuery, url);
-  return { limit, user, ...position };
-}
-
-type ChangesQuery = ReturnType<typeof readChangesQuery>;
-
-/** Pages of changes after or before a cursor, or a stream of them. */
+/** Pages of changes after a cursor, or a stream of them. */
 async function answerChanges(call: Call, deps: FeedDeps): Promise<Reply> {
   const realm = call.key?.[0] as Uuid;
-  const query = readChangesQuery(call.request.url);
-  const { after, before } = query;
+  const { after, limit = LIMITS.pageRecordsMax } = readParameters(changesQuery, call.request.url);
   // HEAD is answered like a page: for a stream it would never end.
   const isStream = call.request.method === 'GET' && asksFor(STREAM_TYPE, call.request);
-  const isCombined = isStream || after !== undefined;
-  if (before === undefined ? query.user !== undefined : isCombined)
-    throw invalidQuery('before', 'cannot be combined with after or a stream; user_id requires it');
-  if (before !== undefined) {
-    const place = before === '' ? 'end' : cursorIn('before', before, realm);
-    const page = await readFeedBefore(deps, { realm, user: query.user }, place, query.limit);
-    return changesReply(call, page, query, deps);
-  }
   const resumed = isStream ? call.request.headers.get('last-event-id') : null;
   const [parameter, text] = resumed ? ['Last-Event-ID', resumed] : ['after', after];
   const place = text === undefined ? 'oldest' : cursorIn(parameter, text, realm);
-  const page = await readFeed(deps.store, realm, place, query.limit);
-  if (isStream && page.kind === 'page') return deps.followChanges(call, realm, place);
-  return changesReply(call, page, query, deps);
-}
-
-/** A page of changes and the cursor after its last one; the next page continues on the same side. */
-async function changesReply(
-  call: Call,
-  page: FeedPage,
-  { after, before, limit, user }: ChangesQuery,
-  { writeEvents, baseUrl }: FeedDeps,
-): Promise<Reply> {
-  const side = before === undefined ? 'after' : 'before';
+  const page = await readFeed(deps.store, realm, place, limit);
   if (page.kind === 'absent') return NOT_FOUND_REPLY;
-  if (page.kind === 'gone') return expiredCursorReply(page.oldest, side);
+  if (page.kind === 'gone') return expiredCursorReply(page.oldest);
+  if (isStream) return deps.followChanges(call, realm, place);
   const { changes, hasMore } = page;
-  const events = await writeEvents(changes, readableBy(call.principal as Principal));
+  const events = await deps.writeEvents(changes, readableBy(call.principal as Principal));
   const last = changes.at(-1);
   // An empty page means that a cursor was given, because every realm has a change.
-  const cursor = last ? feedCursor('after', last) : (page.cursor ?? before ?? after);
-  const edge = before === undefined ? last : changes[0];
-  const further = `limit=${limit}${user ? `&user_id=${user}` : ''}`;
-  const next =
-    hasMore && edge ? `${urlAt(baseUrl, edge.realm, feedCursor(side, edge), side)}&${further}` : null;
+  const cursor = last ? feedCursor('after', last) : after;
+  const next = hasMore && cursor ? `${urlAfter(deps.baseUrl, realm, cursor)}&limit=${limit}` : null;
   return feedReply(call, events, { cursor, has_more: hasMore }, next);
 }
 
 /** Throws Fault `invalid_query` for a text that is no cursor of the realm. */
 function cursorIn(parameter: string, text: string, realm: Uuid): FeedCursor {
   const cursor = parseFeedCursor(text, realm);
-  if (!cursor) throw invalidQuery(parameter, 'must be a cursor that the feed of this realm returned');
-  return cursor;
-}
-
-function invalidQuery(parameter: string, rule: string): Fault {
-  return new Fault('invalid_query', [{ field: parameter, rule }]);
+  if (cursor) return cursor;
+  const rule = 'must be a cursor that the feed of this realm returned';
+  throw new Fault('invalid_query', [{ field: parameter, rule }]);
 }
 
 /** The changes of all realms that the token may read, newest first, as far as they match. */
@@ -225,13 +182,13 @@ const HEAD: ProjectedMembers<RealmHead & { readonly baseUrl: string }> = {
   realm_id: [idSchema, ({ realm }) => realm],
   cursor: [cursor, (head) => feedCursor('after', head)],
   time: instant(({ at }) => at),
-  links: { changes: [link, (head) => urlAt(head.baseUrl, head.realm, feedCursor('after', head))] },
+  links: { changes: [link, (head) => urlAfter(head.baseUrl, head.realm, feedCursor('after', head))] },
 };
 const describeHead = projector(HEAD);
 
-/** The URL of the changes after or before a cursor. */
-function urlAt(baseUrl: string, realm: Uuid, cursor: string, side: 'after' | 'before' = 'after'): string {
-  return `${baseUrl}/v2/authentication-realms/${realm}/changes?${side}=${cursor}`;
+/** The URL of the changes after a cursor. */
+function urlAfter(baseUrl: string, realm: Uuid, cursor: string): string {
+  return `${baseUrl}/v2/authentication-realms/${realm}/changes?after=${cursor}`;
 }
 
 function feedReply(call: Call, items: readonly string[], meta: object, next: string | null): Reply {

@@ -106,10 +106,10 @@ function pointerTo(field: string): string {
 }
 
 /** The reply to an expired cursor: it names the oldest valid one. */
-export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'): Reply {
+export function expiredCursorReply(oldest: string): Reply {
   const code = 'expired_cursor';
   const error = errorEntry(code, FAULTS[code].detail);
-  return errorReply(code, [{ ...error, source: { parameter }, meta: { oldest_cursor: oldest } }]);
+  return errorReply(code, [{ ...error, source: { parameter: 'after' }, meta: { oldest_cursor: oldest } }]);
 }
 
 /** A success without a body. */

@@ -77,10 +77,11 @@ describe('a user that is created with its links', () => {
   test('a user created with links has one change per record, and the revision of its creation', async () => {
     const answer = await create([oidcLink(), passwordLink()]);
     const { id } = ((await answer.json()) as Created).data;
-    const feed = `/v2/authentication-realms/${home.realm}/changes?before=&limit=100&user_id=${id}`;
-    const { data } = (await (await service.get(feed, token)).json()) as {
+    const feed = `/v2/changes/search?realm=${home.realm}&user=${id}`;
+    const found = (await (await service.get(feed, token)).json()) as {
       data: { type: string; sequence: string; data: { revision: string; request_id: string } }[];
     };
+    const data = found.data.toReversed();
     expect(data.map(({ type }) => type.replace(/.*user-authentication-/, ''))).toEqual([
       'info.created',
       'oidc-profile-info.created',
