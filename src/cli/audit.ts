@@ -1,6 +1,8 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { existingCheckpointFile, type Settings } from '../app/config/parse.ts';
 import { inspectLog, withDatabase } from '../app/open_database.ts';
+import { type ChangeConditions, searchChanges } from '../deliver/feed/search_feed.ts';
+import { CHANGE_CONDITIONS } from '../http/operations/changes.ts';
 import type { Checkpoint, Restoration } from '../log/checkpoint.ts';
 import type { LogKeys } from '../log/keys.ts';
 import { openLogReading } from '../log/reading.ts';
@@ -8,18 +10,20 @@ import { pagesAfter } from '../log/stored_entries.ts';
 import { headsOf, verifyLogs } from '../log/verify.ts';
 import { Refusal } from '../model/fault.ts';
 import { fileErrorText } from '../model/file_error.ts';
-import { NIL_UUID } from '../model/id.ts';
+import { NIL_UUID, type Uuid } from '../model/id.ts';
 import { LIMITS } from '../model/limits.ts';
 import { createAuditEntry } from '../model/log/audit_entry.ts';
+import { violatedRule } from '../model/rule.ts';
 import { PROOF_REMOVED } from '../ops/doctor/key_inspection.ts';
 import { verifyRecords } from '../ops/doctor/verify_records.ts';
 import { systemClock } from '../ops/process/clock.ts';
 import { EXIT } from '../ops/process/exit.ts';
 import { printLine, printNotice } from '../ops/process/standard_streams.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { writeNewFile } from './output.ts';
+import { parseWholeNumber } from './option_values.ts';
+import { writeNewFile, writeOut } from './output.ts';
 import { checkpointLines } from './restore.ts';
-import { printableJson } from './table.ts';
+import { openTable, printableJson } from './table.ts';
 
 /** `audit`: verifies and exports the audit log. */
 export function addAuditCommands(program: Command, context: CliContext): void {
@@ -182,4 +186,42 @@ async function exportLogs(settings: Settings, file: string): Promise<void> {
     }),
   );
   printNotice(`exported ${count} entries to ${file}`);
+}
+
+interface LogOptions extends ChangeConditions {
+  readonly realm?: Uuid;
+  readonly limit: number;
+  readonly json?: true;
+}
+
+/** `log`: the changes that `GET /v2/changes/search` finds, as entries of the log. */
+export function addLog(program: Command, context: CliContext): void {
+  const command = addDatabaseSettings(program.command('log')).description('list changes, newest first');
+  for (const [name, schema] of Object.entries(CHANGE_CONDITIONS)) {
+    const { description = '' }: { readonly description?: string } = schema.meta()?.param ?? {};
+    command.option(`--${name} <VALUE>`, description.replace(/^O(.*)\.$/, 'o$1'), (raw: string) => {
+      const { data, error } = schema.safeParse(raw);
+      if (error) throw new InvalidArgumentError(`It ${error.issues.map(violatedRule).join(' and ')}.`);
+      return data;
+    });
+  }
+  command
+    .option('--limit <N>', 'maximum number of changes', parseWholeNumber(), LIMITS.pageRecordsMax)
+    .option('--json', 'write JSON lines, with the values before and after')
+    .action(async ({ realm, limit, json, ...conditions }: LogOptions, by: Command) => {
+      await withDatabase(context.settingsOf(by), systemClock, async ({ engine, logKeys }) => {
+        const loopBudget = { turn: () => Promise.resolve() };
+        const deps = { store: engine.records, feed: engine.feed, loopBudget, clock: systemClock };
+        const search = { ...conditions, realms: realm && [realm], limit };
+        const { changes } = await searchChanges(deps, search, false);
+        const reading = openLogReading(engine.log, logKeys);
+        const table = openTable(['at', 'log', 'what', 'object', 'actor', 'members'], writeOut);
+        for (const change of changes) {
+          const entry = await reading.entryOf(change);
+          if (json && entry) await writeOut(`${printableJson(entry)}\n`);
+          else if (entry) await table.add({ ...entry });
+        }
+        await table.end();
+      });
+    });
 }

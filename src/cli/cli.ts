@@ -34,6 +34,7 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['doctor'], load: async () => (await import('./doctor.ts')).addDoctor },
   { names: ['ready'], load: async () => (await import('./ready.ts')).addReady },
   { names: ['audit'], load: async () => (await import('./audit.ts')).addAuditCommands },
+  { names: ['log'], load: async () => (await import('./audit.ts')).addLog },
   { names: ['erase'], load: async () => (await import('./erase.ts')).addErase },
   { names: ['subject-access'], load: async () => (await import('./subject_access.ts')).addSubjectAccess },
   {

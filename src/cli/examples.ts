@@ -37,6 +37,7 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   doctor: 'authrealm doctor --database ./authrealm.db',
   ready: 'authrealm ready --port 8080',
   'audit verify': 'authrealm audit verify --records',
+  log: 'authrealm log --realm "$REALM" --user "$USER" --json',
   'erase user': 'authrealm erase user "$REALM" "$USER" --dry-run',
   'subject-access': 'authrealm subject-access "$REALM" "$USER" --to jane.jsonl',
   get: 'authrealm get user-info "$REALM" "$USER" --include oidc-profile-info,password-profile-info',
