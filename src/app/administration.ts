@@ -1,11 +1,11 @@
 import { LINK_ACTOR_PREFIX } from '../access/sessions/sessions.ts';
-import type { StoredSession } from '../access/store/sign_ins.ts';
 import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { erasureLine } from '../log/checkpoint.ts';
-import { type LogKeys, openPerson, type Person } from '../log/keys.ts';
+import { openPerson, type Person } from '../log/keys.ts';
 import { eraseUser } from '../log/person_erasure.ts';
 import { type LogReading, openLogReading } from '../log/reading.ts';
 import { subjectAccess } from '../log/subject_access.ts';
+import { attempt } from '../model/attempt.ts';
 import { Fault } from '../model/fault.ts';
 import type { AuditContext } from '../model/log/audit_entry.ts';
 import type { SignInBudgets } from '../sign_in/budgets.ts';
@@ -31,7 +31,11 @@ export function openAdministration(
     async consoleSessions(now: number) {
       // The values of a forged row may be anything.
       const genuine = (await engine.access.consoleSessions(now)).filter(({ isForged }) => !isForged);
-      return genuine.map((session) => ({ ...session, label: labelOf(session, logKeys) }));
+      return genuine.map(({ actor, person = '', ...session }) => {
+        // A session by a link has no person.
+        const found = attempt(() => openPerson(logKeys, person) as { readonly name: string });
+        return { ...session, actor, label: found?.name ?? actor.replace(LINK_ACTOR_PREFIX, '') };
+      });
     },
     /** Everything held about a user. */
     subjectAccess: (person: Person, auditContext: AuditContext) =>
@@ -57,11 +61,6 @@ export function openAdministration(
       return { ...erased, bytes: engine.removeErasedBytes().catch(ignoreFault) };
     },
   };
-}
-
-function labelOf({ actor, person }: StoredSession, logKeys: LogKeys): string {
-  if (person === undefined) return actor.slice(LINK_ACTOR_PREFIX.length);
-  return (openPerson(logKeys, person) as { readonly name: string }).name;
 }
 
 /** A user may have a long history: each page of its entries waits for a turn of the event loop. */

@@ -45,7 +45,7 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
       const { label, role, scope = '', realm, json } = options;
       const scopes = parseScopes([...(role ? ROLES[role].scopes : []), scope].join(' '));
       if (!scopes?.size)
-        throw new Refusal(`pass --role, or --scope with: ${SCOPE_WORDS.join(', ')}`, { isUsage: true });
+        throw new Refusal(`pass --role, or in --scope any of: ${SCOPE_WORDS.join(', ')}`, { isUsage: true });
       const rights = { scopes, realms: realm ? new Set(realm) : ('*' as const) };
       const { code, expiresAt } = await withDatabase(settings, systemClock, ({ engine }) =>
         createConsoleLink(engine.access, { label, ...rights }, systemClock),

@@ -148,7 +148,7 @@ const ROWS = {
   /** This client sent the key to this path within 24 hours. Nothing was written. Use a new one, such as a random UUID, for each request. */
   idempotency_key_reused: { status: 422, detail: 'This Idempotency-Key was used with another body' },
   /**
-   * Too many requests of this client or address, or of tokens; or too many wrong tokens, secrets or passwords. Keep tokens until they
+   * Too many requests of this client or address, or of tokens; or too many wrong tokens, secrets or passwords, or lifts of a username. Keep tokens until they
    * expire. A device token (`Authrealm-Device`) keeps guesses of others from counting for a user; send `Authrealm-End-User-Address` where
    * all users seem to have one address. Settings: docs/guides/rates-and-overload.md#rates.
    */

@@ -128,7 +128,7 @@ export const LIMITS = Object.freeze({
   revokedTokensPerClientMax: 1_000,
   /** Time in which the code of `console link` can be exchanged. */
   consoleLinkMsMax: 60_000,
-  /** The same for a link that an administrator creates over HTTP. */
+  /** Time in which the code of an invitation can be exchanged: a link that is created over HTTP. */
   consoleInvitationMsMax: 86_400_000,
   /** Lifetime of the token of a console session that began with a link or an OpenID provider; the session ends if it is not renewed. */
   consoleTokenSeconds: 900,

@@ -32,7 +32,7 @@ export const SCOPES: readonly string[] = [
 
 const READ_SCOPES = SCOPES.filter((scope) => scope.endsWith(':read') && scope !== 'history:read');
 
-/** What people may do in the console. A role is no scope, and none imports and exports: that is granted apart from it. */
+/** The roles of the console: sets of scopes. None has `transfer`, which is granted apart from it. */
 export const ROLES = {
   read: { scopes: READ_SCOPES, summary: 'see all records, settings and changes' },
   support: {

@@ -50,8 +50,6 @@ const BUDGETS = {
   signUps: { kind: 6, size: 10, refillMs: 1.5 * MINUTE_MS },
   /** Of a client, for sign-ups and identities of end users without an address. */
   client: { kind: 7, size: 60, refillMs: 1_000 },
-  /** Of each of the three lifts of a name: a lift forgives wrong passwords. */
-  lift: { kind: 8, size: 1, refillMs: HOUR_MS },
 } as const satisfies Record<string, Budget>;
 
 /** The budgets of a name, by the attempts that each refuses: all without a device, or those of a network or of a device. */
@@ -80,7 +78,7 @@ interface Bucket extends Budget, BudgetKey {}
 /** Returns the text that a row stores for a username, a device, a network or a client of a profile. */
 function digestOf(
   keys: BucketKeys,
-  kind: 'name' | 'device' | 'network' | 'client' | 'lift',
+  kind: 'name' | 'device' | 'network' | 'client',
   { realmId, profileId }: ProfilePlace,
   text: string,
 ): string {
@@ -126,7 +124,7 @@ const windowMs = ({ size, refillMs }: Budget): number => size * refillMs;
  * Returns the latest instant at which a bucket can be full. An empty bucket is full after its window. Processes that took its last
  * token at the same time left it with less than nothing.
  */
-const fullAtMax = (bucket: Budget, now: number): number => now + 2 * windowMs(bucket);
+const fullAtMax = (bucket: Bucket, now: number): number => now + 2 * windowMs(bucket);
 
 /** Returns the milliseconds until a bucket has a token; 0 or less if it has one. */
 const waitMsOf = (bucket: Budget, fullAt: number, now: number): number =>
@@ -221,23 +219,9 @@ export function openSignInBudgets(
       const fullAt = await store.latestOfName(name.realmId, digestOf(keys, 'name', name, name.usernameKey));
       const time = now();
       return Object.entries(THROTTLING).flatMap(([attempts, budget]) => {
-        const latest = fullAt.get(budget.kind) ?? 0;
-        // The next attempt empties a bucket that was taken from before the clock was set back.
-        const isStale = latest > fullAtMax(budget, time);
-        const wait = isStale ? budget.refillMs : waitMsOf(budget, latest, time);
+        const wait = waitMsOf(budget, fullAt.get(budget.kind) ?? 0, time);
         return wait > 0 ? [{ attempts, until: time + wait }] : [];
       });
-    },
-    /** Takes a lift of a name; or resolves to the time after which it has one. */
-    async takeLift(name: SignInName): Promise<ThrottledSignIn | undefined> {
-      const time = now();
-      const lifts = [1, 2, 3].map((lift) => ({
-        ...{ ...BUDGETS.lift, name: '' },
-        source: digestOf(keys, 'lift', name, `${lift} ${name.usernameKey}`),
-      }));
-      const takes = lifts.map((lift) => takeOf(lift, time));
-      if (await store.takeFirstFull(name.realmId, takes, time)) return undefined;
-      return throttledFor(Math.min(...(await store.fullAt(name.realmId, lifts))) - time);
     },
     /** Refills all budgets of a name, in every process within a second. */
     async refill(name: SignInName): Promise<void> {

@@ -92,7 +92,7 @@ test('console link takes a role, scopes or both, and fails without either', asyn
   const missing = {
     code: 2,
     stdout: '',
-    stderr: expect.stringMatching(/^authrealm: pass --role, or --scope /),
+    stderr: expect.stringMatching(/^authrealm: pass --role, or in --scope any of: /),
   };
   for (const words of [[], ['--scope', ''], ['--role', 'read', '--scope', 'read']])
     expect(await link(...words)).toMatchObject(missing);

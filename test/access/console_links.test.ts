@@ -346,23 +346,6 @@ test('an invalid body is 400 with the field and its rule', async () => {
   }
 });
 
-test('a console link is stored under the digest that is given, and is redeemed without a digest', async () => {
-  const { access } = service.db.engine;
-  const [now, sessionId] = [service.clock.now(), service.clock.mintId()];
-  const auditEntry = createAuditEntry('console-link.created', { detail: {} }, service.clock);
-  const times = { createdAt: now, expiresAt: now + 1_000 };
-  const link = { label: 'l', scopes: new Set<never>(), realms: '*', ...times } as const;
-  await access.insertConsoleLink('given', Object.assign({ digest: 'another' }, link), auditEntry);
-  const found: unknown[] = [];
-  await access.redeemConsoleLink('given', now, (redeemed) => {
-    found.push(redeemed);
-    const begun = { begunAt: now, renewedAt: now, endsAt: now + 1_000 };
-    const session = { ...redeemed, sessionId, actor: 'console:l', rules: [], person: undefined, ...begun };
-    return { session, auditEntry };
-  });
-  expect(found).toEqual([link]);
-});
-
 test('expired console links are deleted', async () => {
   const before = await startService();
   await createLink(before);

@@ -210,6 +210,8 @@ test('no response has a secret or hidden member, except the operations that crea
     'rotate-client': ['client_secret'],
     'create-webhook': ['secret'],
     'rotate-webhook': ['secret'],
+    // It has the code that signs in.
+    'create-console-link': ['url'],
     // No secret, but known at the erasure alone.
     'create-erasure': ['files'],
   });

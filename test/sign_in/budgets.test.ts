@@ -114,7 +114,7 @@ describe('wrong passwords of a name', () => {
     expect(await other.throttles(jane)).toEqual([]);
   });
 
-  test('throttle a network and a device each until a time of its own, of several until that of the last', async () => {
+  test('wrong passwords throttle a network and a device, each until a time of its own, of several until that of the last', async () => {
     const { clock, one, other } = openProcesses();
     const attemptOf = freshAttempts();
     const jane = attemptOf('jane', '192.0.2.1');
@@ -133,45 +133,6 @@ describe('wrong passwords of a name', () => {
     expect(await other.throttles(attemptOf('john'))).toEqual([]);
     clock.pass(1.5 * MINUTE_MS);
     expect((await other.throttles(jane)).map(({ attempts }) => attempts)).toEqual(['device']);
-  });
-
-  test('are throttled for as long as a token needs after the clock was set back', async () => {
-    const { clock, one } = openProcesses();
-    const jane = freshAttempts()('jane');
-    await checkedOf(one.guess, repeated(jane, 100));
-    clock.setBack(48 * 60 * MINUTE_MS);
-    expect(await one.throttles(jane)).toEqual([
-      { attempts: 'without_device', until: clock.now() + 10 * MINUTE_MS },
-    ]);
-  });
-});
-
-describe('lifts of a name', () => {
-  test('are three within any hour, for all processes and concurrent ones as well', async () => {
-    const { clock, one, other } = openProcesses();
-    const attemptOf = freshAttempts();
-    const jane = attemptOf('jane');
-    const lift = async () => (await one.takeLift(jane))?.retryAfterS;
-    expect(await lift()).toBeUndefined();
-    clock.pass(20 * MINUTE_MS);
-    const concurrent = await Promise.all(
-      Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? one : other).takeLift(jane)),
-    );
-    expect(concurrent.filter((refused) => refused === undefined)).toHaveLength(2);
-    expect(await lift()).toBe(40 * 60);
-    await one.refill(jane);
-    expect(await lift()).toBe(40 * 60);
-    clock.pass(40 * MINUTE_MS);
-    expect([await lift(), await lift()]).toEqual([undefined, 20 * 60]);
-    expect(await one.takeLift(attemptOf('john'))).toBeUndefined();
-  });
-
-  test('are possible again after the clock was set back', async () => {
-    const { clock, one } = openProcesses();
-    const jane = freshAttempts()('jane');
-    for (let count = 0; count < 3; count += 1) await one.takeLift(jane);
-    clock.setBack(24 * 60 * MINUTE_MS);
-    expect(await one.takeLift(jane)).toBeUndefined();
   });
 });
 

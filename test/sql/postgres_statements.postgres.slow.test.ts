@@ -169,13 +169,14 @@ async function useAccess(url: string): Promise<void> {
   await withdrawSigningKey(kid, access, db.keyring, systemClock);
   await access.deletePrivateKeys([kid]);
   expect((await access.signingKeys()).map((key) => key.kid)).toContain(kid);
+  expect(await access.secretNames('no secret')).toEqual([]);
   const revoked = { jti: mintId(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
   await access.revokeToken(revoked, createAuditEntry('token.revoked', { detail: {} }, systemClock));
   const [createdAt, expiresAt] = [systemClock.now(), systemClock.now() + 1_000];
   const link = { label: 'test', ...rights, createdAt, expiresAt };
   const linked = createAuditEntry('console-link.created', { detail: {} }, systemClock);
   for (const digest of ['redeemed', 'withdrawn', 'late'])
-    await access.insertConsoleLink(digest, link, linked);
+    await access.insertConsoleLink({ ...link, digest }, linked);
   expect(await access.deleteConsoleLink('withdrawn', linked)).toBe(true);
   expect((await access.consoleLinks(createdAt)).map(({ digest }) => digest).sort()).toEqual([
     'late',

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import { Refusal } from '../../model/fault.ts';
 import { LIMITS } from '../../model/limits.ts';
 import { type AuditContext, createAuditEntry } from '../../model/log/audit_entry.ts';
-import { text } from '../../model/text/text.ts';
 import { brokenRightsRule } from '../clients/clients.ts';
 import type { AuthStore } from '../store/access.ts';
 import { loggedRights, type Rights } from '../tokens/claim_rights.ts';
@@ -11,10 +11,9 @@ import { loggedRights, type Rights } from '../tokens/claim_rights.ts';
 const CODE_BYTES = 16;
 
 /** The name of the person who signs in by a link, in the audit log. The console prints it in a shell command. */
-export const LINK_LABEL = text(64).regex(
-  /^[\p{L}\p{M}\p{Nd} ._@+-]*$/u,
-  'must hold only letters, digits, spaces and . _ @ + -',
-);
+export const LINK_LABEL = z
+  .string()
+  .regex(/^(?=.*\S)[\p{L}\p{M}\p{Nd} ._@+-]{1,64}$/u, 'must be 1 to 64 letters, digits, spaces or . _ @ + -');
 
 /** A one-time code as a link carries it: 22 characters of base64url. */
 export const LINK_CODE = /^[\w-]{21}[AQgw]$/;
@@ -47,9 +46,9 @@ export async function createConsoleLink(
   }
   const code = Buffer.from(auditContext.randomBytes(CODE_BYTES)).toString('base64url');
   const [digest, createdAt] = [digestLinkCode(code), auditContext.now()];
-  const link = { label, scopes, realms, createdAt, expiresAt: createdAt + lifetimeMs };
+  const link = { digest, label, scopes, realms, createdAt, expiresAt: createdAt + lifetimeMs };
   const detail = { ...loggedRights(rights), expires_at: new Date(link.expiresAt).toISOString() };
   const auditEntry = createAuditEntry('console-link.created', { object: label, detail }, auditContext);
-  await store.insertConsoleLink(digest, link, auditEntry);
-  return { ...link, digest, code };
+  await store.insertConsoleLink(link, auditEntry);
+  return { ...link, code };
 }

@@ -9,11 +9,8 @@ import type { Transactions } from '../../sql/transactions.ts';
 import { TOUCH_ACCESS } from './access_version.ts';
 import { type RevokedToken, revokeToken } from './revoked_tokens.ts';
 
-/** A console link with the digest of its code. */
+/** A console link: the digest of its code, and the rights that it grants to the person who follows it. */
 export type StoredLink = StoredRow<typeof consoleLinkTable>;
-
-/** The rights that a console link grants to the person who follows it. */
-export type ConsoleLink = Omit<StoredLink, 'digest'>;
 
 /** A session of the console that was begun by a link or a provider. Instants are milliseconds since the epoch. */
 export interface StoredSession extends StoredRow<typeof consoleSessionTable> {
@@ -58,11 +55,9 @@ export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'
   }
 
   return {
-    /** Stores the rights of a one-time code under its digest, and deletes expired codes. */
-    insertConsoleLink: (digest: string, link: ConsoleLink, auditEntry: AuditEntry) =>
+    insertConsoleLink: (link: StoredLink, auditEntry: AuditEntry) =>
       write('instance', function* () {
-        yield* execute(DELETE_EXPIRED_LINKS, auditEntry.at);
-        const row = macs.signedRow(consoleLinkTable, { ...link, digest });
+        const row = macs.signedRow(consoleLinkTable, link);
         yield* execute(consoleLinkTable.insert, ...Object.values(row));
         return { value: undefined, keep: true, auditEntries: [auditEntry] };
       }),
@@ -76,13 +71,12 @@ export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'
      * Redeems a code: exactly one of all concurrent callers begins a session with it. Undefined if the code is unknown,
      * used or expired, or was created later than any link could be now.
      */
-    redeemConsoleLink: (digest: string, now: number, begin: (link: ConsoleLink) => BegunSession) =>
+    redeemConsoleLink: (digest: string, now: number, begin: (link: StoredLink) => BegunSession) =>
       write<StoredSession | undefined>('instance', function* () {
         const link = linkIn(yield* first(SELECT_LINK, digest), now);
         if (typeof link !== 'object' || (yield* execute(DELETE_LINK, digest)) !== 1)
           return { value: undefined, keep: false };
-        const { digest: _, ...rights } = link;
-        const { session, auditEntry } = begin(rights);
+        const { session, auditEntry } = begin(link);
         yield* insertSession(session);
         return { value: session, keep: true, auditEntries: [auditEntry] };
       }),
@@ -109,7 +103,9 @@ export function openSignIns({ read, write }: Pick<Transactions, 'read' | 'write'
         return (yield* all(SELECT_SESSIONS)).flatMap((row) => {
           const session = consoleSessionTable.read(row) as StoredSession;
           if (macs.isRowForged(consoleSessionTable, row)) return [{ ...session, isForged: true }];
-          return session.renewedAt > now - UNUSED_MS_MAX && session.endsAt > now ? [session] : [];
+          return session.renewedAt > now - UNUSED_MS_MAX && session.endsAt > now - 2 * LIMITS.clockLeewayMs
+            ? [session]
+            : [];
         });
       }),
     /**

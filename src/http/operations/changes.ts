@@ -156,8 +156,7 @@ async function answerSearch(call: Call, deps: FeedDeps): Promise<Reply> {
     ...(await deps.logReading.entryOf(change)),
     ...change,
   });
-  const mayReadValues = principal.scopes.has('history:read');
-  const found = mayReadValues ? await Promise.all(changes.map(withValues)) : changes;
+  const found = principal.scopes.has('history:read') ? await Promise.all(changes.map(withValues)) : changes;
   const events = await deps.writeEvents(found, readableBy(principal));
   const meta = { searched_to: next ? isoTimestamp(next.at) : null };
   const further = new URL(call.request.url).searchParams;

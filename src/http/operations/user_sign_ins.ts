@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { StoredEntry } from '../../log/store/entry_row.ts';
 import type { Uuid } from '../../model/id.ts';
+import { LIMITS } from '../../model/limits.ts';
 import { type AuditAction, createAuditEntry } from '../../model/log/audit_entry.ts';
-import { type AnyRecord, ancestry, type Key, type Resource } from '../../model/resource.ts';
-import { passwordProfileInfo, user } from '../../model/resources.ts';
+import type { AnyRecord, Key, Resource } from '../../model/resource.ts';
+import { passwordProfileInfo, realm as realmResource, user } from '../../model/resources.ts';
 import { foldedKey } from '../../model/text/folded_key.ts';
 import type { SignInName } from '../../sign_in/credentials.ts';
 import { EXAMPLE_AT, exampleIdOf } from '../openapi/examples.ts';
@@ -36,30 +37,25 @@ async function readState([realm, userId]: readonly [Uuid, Uuid], { store, signIn
   if (!found) return undefined;
   const usernames = found.included.flatMap(({ records }) => records);
   return {
-    usernames: await Promise.all(
-      usernames.map(async (record) => ({
-        id: record.id,
-        hasPassword: await signIn.hasPassword(realm, userId, record.id),
-        throttles: await signIn.budgets.throttles(nameOf(realm, record)),
-      })),
-    ),
+    // One after the other: 100 of them are no load of one moment.
+    usernames: await Array.fromAsync(usernames, async (record) => ({
+      id: record.id,
+      hasPassword: await signIn.hasPassword(realm, userId, record.id),
+      throttles: await signIn.budgets.throttles(nameOf(realm, record)),
+    })),
     areSignInsLogged: signIn.logSuccess !== undefined,
     signIns: await signIn.newestActsOf({ realm, user: userId }, 'sign-in.succeeded', SIGN_INS_MAX),
-    self: selfOf(baseUrl, [realm, userId]),
+    self: `${selfLinks({ ...user, selfPrefix: '/v2' }, baseUrl)([realm, userId])}/sign-in-state`,
   };
 }
 
 type SignInState = NonNullable<Awaited<ReturnType<typeof readState>>>;
 type UsernameState = SignInState['usernames'][number];
 
-function selfOf(baseUrl: string, key: Key): string {
-  return `${selfLinks({ ...user, selfPrefix: '/v2' }, baseUrl)(key)}/sign-in-state`;
-}
-
 const THROTTLE: ProjectedMembers<UsernameState['throttles'][number]> = {
   attempts: z.enum(['without_device', 'network', 'device']).meta({
     description:
-      'All without a device token, those of a network, or those of a device token, which counts as none.',
+      '`without_device`: all without a device token. `network`: those of a network without one. `device`: those with a certain one, which is then ignored.',
   }),
   throttled_until: instant(({ until }) => until),
 };
@@ -82,9 +78,9 @@ const SIGN_IN: ProjectedMembers<StoredEntry> = {
 const STATE: ProjectedMembers<SignInState> = {
   data: {
     type: 'sign_in_state',
-    usernames: listOf(USERNAME, (state: SignInState) => state.usernames, 'The newest usernames.'),
+    usernames: listOf(USERNAME, (state: SignInState) => state.usernames, 'The newest 100.'),
     are_sign_ins_logged: z.boolean().meta({ description: 'Whether the service has `--log-sign-ins`.' }),
-    sign_ins: listOf(SIGN_IN, (state: SignInState) => state.signIns, 'The last in the log, newest first.'),
+    sign_ins: listOf(SIGN_IN, (state: SignInState) => state.signIns, 'The last ten, newest first.'),
   },
   links: { self: link },
 };
@@ -102,14 +98,14 @@ function listOf<From, Item>(
 
 const LINK_ID = exampleIdOf(passwordProfileInfo);
 
-const example = (baseUrl: string): SignInState => ({
+const EXAMPLE: SignInState = {
   usernames: [
     { id: LINK_ID, hasPassword: true, throttles: [{ attempts: 'without_device', until: EXAMPLE_AT }] },
   ],
   areSignInsLogged: true,
   signIns: [{ seq: 1, at: EXAMPLE_AT, columns: { object: LINK_ID, detail: '{}' }, tag: null }],
-  self: selfOf(baseUrl, ancestry(user).map(exampleIdOf) as unknown as Key),
-});
+  self: `https://idp.example/v2/authentication-realms/${exampleIdOf(realmResource)}/user-authentication-info/${exampleIdOf(user)}/sign-in-state`,
+};
 
 const documented = (resource: Resource, path: string) => ({
   tag: resource.name,
@@ -118,8 +114,8 @@ const documented = (resource: Resource, path: string) => ({
   headers: ['X-Request-Id'] as const,
 });
 
-/** Logs what was done about the sign-ins of a user. */
-async function logAct(action: AuditAction, call: Call, { signIn, clock }: SignInDeps): Promise<void> {
+/** Logs a sign-out or a lift. */
+async function logUserAct(action: AuditAction, call: Call, { signIn, clock }: SignInDeps): Promise<void> {
   const [realm, userId, object = userId] = call.key as readonly [Uuid, Uuid, Uuid?];
   const fields = { id: clock.mintId(), realm, user: userId, object, detail: {} };
   const { actor, address, requestId } = requestContext(call);
@@ -127,7 +123,20 @@ async function logAct(action: AuditAction, call: Call, { signIn, clock }: SignIn
   await signIn.log([createAuditEntry(action, fields, { ...clock, caller })]);
 }
 
-/** What a support desk reads of the sign-ins of a user, and does about them (docs/wire.md#sign-ins-of-a-user). */
+/** Lifts of a link within an hour: each forgives wrong passwords. Concurrent ones forgive the same. */
+const LIFTS_MAX = 3;
+const LIFTED = 'this username had three lifts within an hour';
+const HOUR_S = 3_600;
+
+/** The seconds until the throttles of a link can be lifted, by the log of its user; not positive if they can be now. */
+async function liftWaitS(key: Key, { signIn, clock }: SignInDeps): Promise<number> {
+  const [realm, user, link] = key as readonly [Uuid, Uuid, Uuid];
+  const lifts = await signIn.newestActsOf({ realm, user }, 'sign-in.throttle-lifted', LIMITS.pageRecordsMax);
+  const earliest = lifts.filter(({ columns }) => columns.object === link)[LIFTS_MAX - 1];
+  return earliest ? Math.ceil((earliest.at - clock.now()) / 1_000) + HOUR_S : 0;
+}
+
+/** The sign-in state of a user, sign-out, and lifts of throttles (docs/wire.md#sign-ins-of-a-user). */
 export const USER_SIGN_IN_OPERATIONS: readonly Operation<SignInDeps>[] = [
   {
     name: 'get-sign-in-state',
@@ -140,14 +149,14 @@ export const USER_SIGN_IN_OPERATIONS: readonly Operation<SignInDeps>[] = [
       const state = await readState(call.key as readonly [Uuid, Uuid], deps);
       return state ? documentReply(stateBody(state), 'no-store') : NOT_FOUND_REPLY;
     },
-    document: ({ baseUrl }) => ({
+    document: () => ({
       ...documented(user, STATE_PATH),
       summary: 'Get which usernames of a user have a password or are throttled, and the last sign-ins.',
       success: jsonAnswer(
         'How the user can sign in, and did.',
         NOT_STORED,
         projectionSchema(STATE).meta({ id: 'sign_in_state' }),
-        stateBody(example(baseUrl)),
+        stateBody(EXAMPLE),
       ),
     }),
   },
@@ -162,8 +171,9 @@ export const USER_SIGN_IN_OPERATIONS: readonly Operation<SignInDeps>[] = [
       const body = { data: { type: user.type } };
       const request = { verb: 'update', resource: user, key: call.key as Key, body } as const;
       const signOut = { ...request, expectedRevision: undefined, endsSignIns: true } as const;
+      if (!(await deps.store.get(user, request.key))) return NOT_FOUND_REPLY;
+      await logUserAct('sign-in.ended', call, deps);
       await deps.writeRecords([signOut], requestContext(call));
-      await logAct('sign-in.ended', call, deps);
       return DONE;
     },
     document: () => ({
@@ -184,18 +194,17 @@ export const USER_SIGN_IN_OPERATIONS: readonly Operation<SignInDeps>[] = [
       const key = call.key as Key;
       const record = await deps.store.get(passwordProfileInfo, key);
       if (!record) return NOT_FOUND_REPLY;
-      const { budgets } = deps.signIn;
-      const name = nameOf(key[0], record);
-      const refused = await budgets.takeLift(name);
-      if (refused) return faultReply('rate_limited', { 'Retry-After': String(refused.retryAfterS) });
-      await logAct('sign-in.throttle-lifted', call, deps);
-      await budgets.refill(name);
+      const waitS = await liftWaitS(key, deps);
+      if (waitS > 0) return faultReply('rate_limited', { 'Retry-After': String(waitS) }, LIFTED);
+      await logUserAct('sign-in.throttle-lifted', call, deps);
+      await deps.signIn.budgets.refill(nameOf(key[0], record));
       return DONE;
     },
     document: () => ({
       ...documented(passwordProfileInfo, LIFT_PATH),
       summary: 'Have attempts to sign in to a password link checked again, at most three times an hour.',
       success: { status: 204, description: 'All its wrong passwords are forgotten.' },
+      faults: ['unknown_outcome'],
     }),
   },
 ];

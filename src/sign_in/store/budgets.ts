@@ -45,10 +45,6 @@ export const budgetTexts = ({ greatest }: Pick<Dialect, 'greatest'>) => ({
     on conflict (realm_id, name, kind, source) do update set full_at = case
       when sign_in_budget.full_at > ?7 then ?7
       else ${greatest}(sign_in_budget.full_at + ?6, excluded.full_at) end`,
-  /** Takes from a bucket that is full, or was taken from by a clock that was set back since. */
-  takeFull: `insert into sign_in_budget (realm_id, name, kind, source, full_at) values (?1, ?2, ?3, ?4, ?5)
-    on conflict (realm_id, name, kind, source) do update set full_at = excluded.full_at
-    where sign_in_budget.full_at <= ?6 or sign_in_budget.full_at > ?7`,
 });
 
 /** Deletes at most `limit` buckets of a deleted realm. Returns how many. */
@@ -89,15 +85,6 @@ export function openBudgetStore(
           })),
         );
         return { value: undefined, keep: true, rows: takes.length };
-      }),
-    /** Takes from the first of these buckets that is full, never from one that another process takes from. Returns whether one was. */
-    takeFirstFull: (realmId: Uuid, takes: readonly BudgetTake[], now: number) =>
-      write([realmId], function* () {
-        for (const each of takes) {
-          const values = [realmId, ...valuesOf(each), each.fullAt, now, each.fullAtMax];
-          if ((yield* execute(sql.takeFull, ...values)) > 0) return { value: true, keep: true };
-        }
-        return { value: false, keep: false };
       }),
     /** When the last bucket of each kind is full again, of those of a name that are not full. */
     latestOfName: (realmId: Uuid, name: string) =>

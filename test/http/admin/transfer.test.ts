@@ -299,7 +299,7 @@ describe('an export over HTTP', () => {
     const lines = text.trim().split('\n').length;
     expect((await transfersIn()).at(-1)).toMatchObject({
       ...{ what: 'records.exported', actor: all.clientId },
-      detail: { records: lines, sha256 },
+      detail: { records: lines, realms: '*', sha256 },
     });
   });
 

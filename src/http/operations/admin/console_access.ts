@@ -37,7 +37,7 @@ const EXAMPLE = {
 
 const scopeList = z.array(z.enum(SCOPES as [string, ...string[]]));
 const RIGHTS: ProjectedMembers<Pick<StoredLink, 'label' | 'scopes' | 'realms'>> = {
-  name: [z.string().meta({ description: 'That of the person.' }), ({ label }) => label],
+  name: [z.string().meta({ description: 'The name of the person.' }), ({ label }) => label],
   scopes: [scopeList, ({ scopes }) => [...scopes]],
   realms: [REALMS_OUTPUT, ({ realms }) => showRealms(realms)],
 };
@@ -80,7 +80,7 @@ function throwAsFault(error: unknown): never {
   throw new Fault('conflict', [{ field: 'data.realms', rule: error.message }], error);
 }
 
-/** Invitations to the console, and its sessions. The command line has its own commands for them. */
+/** Links to the console, and its sessions. The command line creates links, and lists and ends sessions. */
 export const CONSOLE_ACCESS_OPERATIONS = [
   listOperation({
     name: 'list-console-links',

@@ -17,6 +17,7 @@ import type { Operation } from '../../pipeline/operation.ts';
 import { readParameters } from '../../pipeline/reading.ts';
 import { faultReply, NDJSON_TYPE, type Reply } from '../../server/reply.ts';
 import { ADMIN_PATH, ADMIN_TAG, type AdminDeps } from './operation.ts';
+import { showRealms } from './realms.ts';
 
 const CSV_TYPE = 'text/csv';
 const IN_PROGRESS = faultReply('rate_limited', { 'Retry-After': '60' }, 'another one is in progress');
@@ -124,7 +125,7 @@ const sendExport: Transfer = async (call, deps, reply) => {
   });
   const records = await written.catch(() => null);
   snapshot.close();
-  const detail = { records, sha256: hash.digest('hex') };
+  const detail = { records, realms: showRealms(realms), sha256: hash.digest('hex') };
   await recordEnd(deps, 'records.exported', detail, { signal, sender }).finally(() => {
     const ended = records === null ? writer.abort('incomplete') : writer.close();
     // Not awaited: it waits for a write that nobody reads.

@@ -105,8 +105,6 @@ export function openBulkheads(
     ...shared.budgets,
     fullAt: (realm, keys) => within([realm], (own) => own.budgets.fullAt(realm, keys)),
     take: (realm, takes) => within([realm], (own) => own.budgets.take(realm, takes)),
-    takeFirstFull: (realm, takes, now) =>
-      within([realm], (own) => own.budgets.takeFirstFull(realm, takes, now)),
     latestOfName: (realm, name) => within([realm], (own) => own.budgets.latestOfName(realm, name)),
     removeName: (realm, name) => within([realm], (own) => own.budgets.removeName(realm, name)),
   };
