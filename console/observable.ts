@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** A value that components subscribe to. */
-export interface Observable<T> {
+interface Observable<T> {
   get(): T;
   set(value: T): void;
   /** Returns the function that unsubscribes. */

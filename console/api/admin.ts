@@ -39,18 +39,6 @@ export interface WithSecret extends Managed {
   readonly secret: string;
 }
 
-/** The operations on one kind of managed resource. `Input` holds its writable members. */
-export interface Collection<Input, Created = Input> {
-  readonly read: (id: string, signal?: AbortSignal) => Promise<WithEtag<Managed & Input>>;
-  readonly create: (input: Created) => Promise<WithSecret>;
-  /** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
-  readonly update: (id: string, input: Partial<Input>, etag: string | undefined) => Promise<void>;
-  readonly remove: (id: string, etag: string | undefined) => Promise<void>;
-  readonly setEnabled: (id: string, action: 'disable' | 'enable') => Promise<void>;
-  /** Creates a new secret; the current one stays valid for `overlapSeconds`. */
-  readonly rotate: (id: string, overlapSeconds: number) => Promise<WithSecret>;
-}
-
 /** The path of a managed resource, or of an action on it. */
 function managedPath(collection: string, id: string, action?: string): string {
   return ['admin/v1', collection, encodeURIComponent(id), ...(action === undefined ? [] : [action])].join(
@@ -58,11 +46,11 @@ function managedPath(collection: string, id: string, action?: string): string {
   );
 }
 
+/** The operations on one kind of managed resource. `Input` holds its writable members. */
+export type Collection<Input, Created> = ReturnType<typeof managedCollection<Input, Created>>;
+
 /** `secret` is the member of an answer that holds it. */
-function managedCollection<Input, Created = Input>(
-  collection: string,
-  secret: string,
-): Collection<Input, Created> {
+function managedCollection<Input, Created = Input>(collection: string, secret: string) {
   const pathOf = (id: string, action?: string) => managedPath(collection, id, action);
   // The service ignores `Idempotency-Key` here: a repetition could not return the secret.
   const issue = async (path: string, data: unknown): Promise<WithSecret> => {
@@ -72,7 +60,7 @@ function managedCollection<Input, Created = Input>(
     return { ...body.data, secret: String(body.data[secret]) };
   };
   return {
-    async read(id, signal) {
+    async read(id: string, signal?: AbortSignal): Promise<WithEtag<Managed & Input>> {
       const { body, etag } = await callApi<{ data: Managed & Input }>({
         path: pathOf(id),
         scope: ADMIN,
@@ -80,18 +68,21 @@ function managedCollection<Input, Created = Input>(
       });
       return { record: body.data, etag };
     },
-    create: (input) => issue(`admin/v1/${collection}`, input),
-    async update(id, data, etag) {
+    create: (input: Created) => issue(`admin/v1/${collection}`, input),
+    /** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
+    async update(id: string, data: Partial<Input>, etag: string | undefined): Promise<void> {
       const headers = ifMatch(etag);
       await callApi({ method: 'PUT', path: pathOf(id), headers, body: { data }, scope: ADMIN });
     },
-    async remove(id, etag) {
+    async remove(id: string, etag: string | undefined): Promise<void> {
       await callApi({ method: 'DELETE', path: pathOf(id), headers: ifMatch(etag), scope: ADMIN });
     },
-    async setEnabled(id, action) {
+    async setEnabled(id: string, action: 'disable' | 'enable'): Promise<void> {
       await callApi({ method: 'POST', path: pathOf(id, action), scope: ADMIN });
     },
-    rotate: (id, overlapSeconds) => issue(pathOf(id, 'rotate'), { overlap_seconds: overlapSeconds }),
+    /** Creates a new secret; the current one stays valid for `overlapSeconds`. */
+    rotate: (id: string, overlapSeconds: number) =>
+      issue(pathOf(id, 'rotate'), { overlap_seconds: overlapSeconds }),
   };
 }
 

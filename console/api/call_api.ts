@@ -2,50 +2,13 @@ import { SCHEMA } from 'authrealm:schema';
 import { dropScope, endSession, session } from '../session/session.ts';
 import { endedProblem, networkProblem, Problem, problemFromResponse } from './problem.ts';
 
-/** Aborts when no data arrive for too long. */
-interface IdleTimeout {
-  /** Aborted on timeout, or together with the given signal. */
-  readonly signal: AbortSignal;
-  /** Restarts the timeout. */
-  onData(): void;
-  /** Cancels the timeout. */
-  end(): void;
-}
-
-/** `reason` is the abort reason on timeout. */
-function idleTimeout(milliseconds: number, reason: Error, signal?: AbortSignal | undefined): IdleTimeout {
-  const controller = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const end = () => clearTimeout(timer);
-  const onData = () => {
-    end();
-    timer = setTimeout(() => controller.abort(reason), milliseconds);
-  };
-  onData();
-  return {
-    signal: signal ? AbortSignal.any([signal, controller.signal]) : controller.signal,
-    onData,
-    end,
-  };
-}
-
-/** Returns the same body; calls `onData` for each chunk. */
-function onEachChunk(body: ReadableStream<Uint8Array>, onData: () => void): ReadableStream<Uint8Array> {
-  return body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(piece, controller) {
-        onData();
-        controller.enqueue(piece);
-      },
-    }),
-  );
-}
-
 /**
- * Idle timeout of a response. The service gives up after a third of it; the rest is for the network, and
- * for browsers, which queue requests beyond six connections.
+ * Until a response begins. The service gives up after a third of it; the rest is for the network, and for
+ * browsers, which queue requests beyond six connections.
  */
-const IDLE_MS_MAX = 3 * SCHEMA.limits.answerMsMax;
+const RESPONSE_MS_MAX = 3 * SCHEMA.limits.answerMsMax;
+/** Until its body is complete, also on a slow line. */
+const BODY_MS_MAX = 45_000;
 
 interface ApiRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -80,22 +43,22 @@ export const BASE_PATH = new URL('.', location.href).pathname;
  * response, or the reason of `signal`. Ends the session on 401.
  */
 export async function callApi<T>(request: ApiRequest): Promise<ApiResponse<T>> {
-  const { signal, onData, end } = idleTimeout(
-    IDLE_MS_MAX,
-    networkProblem(isReadOnly(request)),
-    request.signal,
-  );
+  const timeout = new AbortController();
+  const signal = AbortSignal.any([timeout.signal, ...(request.signal ? [request.signal] : [])]);
+  const giveUp = () => timeout.abort(networkProblem(isReadOnly(request)));
+  let timer = setTimeout(giveUp, RESPONSE_MS_MAX);
   try {
     const response = await fetchApi({ ...request, signal });
-    onData();
+    clearTimeout(timer);
+    timer = setTimeout(giveUp, BODY_MS_MAX);
     const { status, headers } = response;
-    const body = (status === NO_CONTENT ? undefined : await read(response, onData)) as T;
+    const body = (status === NO_CONTENT ? undefined : await response.json()) as T;
     return { status, headers, body, etag: etagOf(headers) };
   } catch (error) {
     signal.throwIfAborted();
     throw error instanceof Problem ? error : networkProblem(isReadOnly(request));
   } finally {
-    end();
+    clearTimeout(timer);
   }
 }
 
@@ -133,7 +96,7 @@ export async function fetchApi(request: ApiRequest): Promise<Response> {
   });
   if (response.ok) return response;
   // Without a readable body the status alone decides.
-  const errorBody = await read(response).catch(() => undefined);
+  const errorBody = await response.json().catch(() => undefined);
   const isCurrentToken = token !== undefined && session.get().open?.token === token;
   if (isCurrentToken && response.status === 401) {
     endSession('Your session has ended: it expired or was revoked.');
@@ -146,11 +109,6 @@ export async function fetchApi(request: ApiRequest): Promise<Response> {
 /** The scope that a 403 names (RFC 6750, 3): a request may need several. */
 function missingScope(headers: Headers): string | undefined {
   return /\bscope="([^" ]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1];
-}
-
-/** Throws if the body is incomplete or no JSON: a proxy may have answered. */
-async function read(response: Response, onData: () => void = () => undefined): Promise<unknown> {
-  return new Response(response.body && onEachChunk(response.body, onData)).json();
 }
 
 /** Compressing proxies turn strong ETags into weak ones, which If-Match rejects. */

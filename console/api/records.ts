@@ -49,7 +49,7 @@ export async function readRecord(
 }
 
 /** A record with the first page of records below it, by resource, newest first. */
-export interface RecordIncluding extends WithEtag {
+interface RecordIncluding extends WithEtag {
   readonly included: ReadonlyMap<Description, ListPage<ApiRecord>>;
 }
 

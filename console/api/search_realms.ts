@@ -10,7 +10,7 @@ export interface FoundRecord {
   readonly record: ApiRecord;
 }
 
-export interface FoundPage {
+interface FoundPage {
   readonly items: readonly FoundRecord[];
   /** The realm to continue after; null at the end. */
   readonly next: string | null;

@@ -13,13 +13,13 @@ import {
 import { useFetch } from '../api/use_fetch.ts';
 import type { Description } from '../description.ts';
 import { announce } from '../parts/announcer.tsx';
-import { Confirmation, Dialog } from '../parts/dialog.tsx';
+import { Dialog } from '../parts/dialog.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
 import { resourceLabel } from '../parts/resource_labels.ts';
 import { hasAllRealms, hasScope, type SessionState } from '../session/session.ts';
 import { ChangedSinceShown, EditDialog } from './comparison.tsx';
 import { fieldsOf, RecordForm, type RecordFormProps, valuesOf } from './record_form.tsx';
-import { ActionError, useAction } from './use_action.tsx';
+import { ActionDialog } from './use_action.tsx';
 
 /** Whether this session can create and delete records. Realms need a session for all realms. */
 export function canCreateOrDelete(state: SessionState, { scope, parent }: Description): boolean {
@@ -153,27 +153,22 @@ export function DeleteDialog(props: DeleteDialogProps) {
   const [shown] = useState(props.shown);
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
   const { one } = resourceLabel(description.name);
-  const { run, isBusy, problem } = useAction(() => {
-    announce(`The ${one} was ${verb.toLowerCase()}d.`);
-    onRemoved();
-  }, fetched.reload);
   const now = fetched.answer;
   const fields = description.fields.filter(({ isShown }) => isShown);
   return (
-    <Confirmation
+    <ActionDialog
       title={`${verb} this ${one}?`}
       confirmation={confirmation}
       verb={verb}
-      isBusy={isBusy || fetched.isWaiting || !now}
-      onConfirm={() => now && run(() => deleteRecord(description, recordKey, now.etag))}
+      isReady={now !== undefined && !fetched.isWaiting}
+      action={async () => now && deleteRecord(description, recordKey, now.etag)}
+      message={`The ${one} was ${verb.toLowerCase()}d.`}
+      onDone={onRemoved}
+      onStale={fetched.reload}
       onClose={onClose}
     >
       {children(now?.record ?? shown)}
-      {fetched.problem ? (
-        <ProblemNote problem={fetched.problem} reload={fetched.reload} />
-      ) : (
-        <ActionError problem={problem} />
-      )}
+      {fetched.problem && <ProblemNote problem={fetched.problem} reload={fetched.reload} />}
       {now && (
         <ChangedSinceShown
           fields={fields}
@@ -182,6 +177,6 @@ export function DeleteDialog(props: DeleteDialogProps) {
           isNewVersion={now.record.updated_at !== shown.updated_at}
         />
       )}
-    </Confirmation>
+    </ActionDialog>
   );
 }

@@ -48,6 +48,8 @@ export function ActionError({ problem }: { readonly problem: Problem | undefined
 
 interface ActionDialogProps extends Omit<ConfirmationProps, 'isBusy' | 'onConfirm'> {
   readonly action: () => Promise<void>;
+  /** Whether what it acts on has been read. */
+  readonly isReady?: boolean;
   /** Announced when it has succeeded. */
   readonly message: string;
   readonly onDone: () => void;
@@ -57,14 +59,14 @@ interface ActionDialogProps extends Omit<ConfirmationProps, 'isBusy' | 'onConfir
 
 /** Asks for confirmation, runs the action, announces that it has succeeded and closes. */
 export function ActionDialog(props: ActionDialogProps) {
-  const { action, message, onDone, onStale, children, ...confirmation } = props;
+  const { action, isReady = true, message, onDone, onStale, children, ...confirmation } = props;
   const { isBusy, problem, run } = useAction(() => {
     announce(message);
     onDone();
     confirmation.onClose();
   }, onStale);
   return (
-    <Confirmation {...confirmation} isBusy={isBusy} onConfirm={() => run(action)}>
+    <Confirmation {...confirmation} isBusy={isBusy || !isReady} onConfirm={() => run(action)}>
       {children}
       <ActionError problem={problem} />
     </Confirmation>

@@ -54,6 +54,12 @@ function isTyping({ target }: KeyboardEvent): boolean {
   return isField || document.querySelector('dialog[open]') !== null;
 }
 
+/** Those that browsers handle. */
+const BROWSER_KEYS = [
+  { keys: 'Tab', label: 'Next control' },
+  { keys: 'Esc', label: 'Close dialog' },
+];
+
 /** The list of shortcuts. */
 export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
   const all = useObservable(shortcuts);
@@ -65,7 +71,7 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl class="keys">
-        {all.map(({ keys, label }) => (
+        {[...all, ...BROWSER_KEYS].map(({ keys, label }) => (
           <div key={keys}>
             <dt>
               {keys.split(' ').map((key) => (
@@ -75,18 +81,6 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
             <dd>{label}</dd>
           </div>
         ))}
-        <div>
-          <dt>
-            <kbd>Tab</kbd>
-          </dt>
-          <dd>Next control</dd>
-        </div>
-        <div>
-          <dt>
-            <kbd>Esc</kbd>
-          </dt>
-          <dd>Close dialog</dd>
-        </div>
       </dl>
       <label class="check">
         <input

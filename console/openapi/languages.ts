@@ -1,7 +1,7 @@
 import { curlOf, type HttpRequest } from './request.ts';
 
 /** A request as a program, in one language. */
-export interface Example {
+interface Example {
   readonly language: string;
   readonly text: string;
 }

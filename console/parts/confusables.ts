@@ -4,7 +4,7 @@
  */
 
 /** Part of a text. A character that misleads has its code point, such as `U+202E`, and is empty if it is invisible. */
-export interface Piece {
+interface Piece {
   readonly text: string;
   readonly code?: string;
 }

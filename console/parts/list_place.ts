@@ -15,7 +15,7 @@ addEventListener(
     // With one of these keys the link opens in another tab or window.
     if (ctrlKey || metaKey || shiftKey || !(target instanceof Element)) return;
     const link = target.closest('li a')?.getAttribute('href');
-    const list = target.closest('ul');
+    const list = target.closest('main ul');
     if (!list || !link) return;
     const place: Place = { link, list: list.ariaLabel, rows: list.childElementCount };
     history.replaceState(place, '');

@@ -12,14 +12,12 @@ interface LongListProps<T> {
   readonly row: (item: T) => ComponentChildren;
   /** A stable key, in a list that grows at its top. */
   readonly keyOf?: (item: T) => string;
-  /** For rows without focusable content: the frame itself is focusable, so that keys scroll it. */
-  readonly isStop?: boolean;
   /** Reads the next rows; undefined at the end of the list. */
   readonly onMore: (() => void) | undefined;
 }
 
 /** A frame of rows with a button for the next ones, of which the first receives the focus. */
-export function LongList<T>({ label, items, row, keyOf, isStop = false, onMore }: LongListProps<T>) {
+export function LongList<T>({ label, items, row, keyOf, onMore }: LongListProps<T>) {
   const list = useRef<HTMLUListElement>(null);
   /** The last row when further ones were asked for: rows can also come at the top. */
   const lastShown = useRef<T | undefined>(undefined);
@@ -36,7 +34,7 @@ export function LongList<T>({ label, items, row, keyOf, isStop = false, onMore }
     onMore?.();
   };
   return (
-    <div class="long-list" tabIndex={isStop ? 0 : -1}>
+    <div class="long-list" tabIndex={-1}>
       <ul ref={list} aria-label={label}>
         {items.map((item, index) => (
           <li key={keyOf?.(item) ?? index} tabIndex={-1}>
@@ -53,7 +51,7 @@ export function LongList<T>({ label, items, row, keyOf, isStop = false, onMore }
   );
 }
 
-interface PagedListProps<T> extends Pick<LongListProps<T>, 'label' | 'row' | 'isStop'> {
+interface PagedListProps<T> extends Pick<LongListProps<T>, 'label' | 'row'> {
   /** A new function starts a new list. */
   readonly read: ReadPage<T>;
   readonly empty: ComponentChildren;

@@ -158,7 +158,7 @@ export function endOf({ savedAt, grant }: StoredSession): string {
   return new Date(savedAt + grant.session_expires_in * 1_000).toISOString();
 }
 
-/** Sets the alarm for its end. */
+/** The session of a stored one. Sets the alarm for its end. */
 function sessionOf(stored: StoredSession): Session {
   const { method, grant } = stored;
   const { access_token: token, expires_in, session_expires_in, scope, realms, label, actor } = grant;

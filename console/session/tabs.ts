@@ -7,14 +7,15 @@ function unsharedReason(): string | undefined {
   return isSecureContext ? undefined : 'is not https';
 }
 
-/** Why this console shares no session among its tabs, if so: its address … */
+/** Completes "The address of this console …"; undefined if its tabs share sessions. */
 export const UNSHARED_REASON = unsharedReason();
 
 type Message =
   | { readonly kind: 'asked' }
   /** The session of a tab: it is new, renewed or used, or this is an answer. */
   | { readonly kind: 'session' | 'used'; readonly stored: StoredSession }
-  | { readonly kind: 'left'; readonly id: string };
+  /** `left`: its user has signed out. `ended`: the tab that sent this has it no more. */
+  | { readonly kind: 'left' | 'ended'; readonly id: string };
 
 const channel = UNSHARED_REASON === undefined ? new BroadcastChannel('authrealm.sessions') : undefined;
 
@@ -35,6 +36,7 @@ export function joinTabs(): void {
   if (!channel) return;
   channel.onmessage = ({ data }: MessageEvent<Message>) => receive(data);
   session.subscribe(({ open }) => {
+    if (locked !== undefined && locked !== open?.stored.id) post({ kind: 'ended', id: locked });
     lock(open?.stored.id);
     if (open) offers.set(new Map());
     post(open ? { kind: 'session', stored: open.stored } : { kind: 'asked' });
@@ -42,20 +44,31 @@ export function joinTabs(): void {
 }
 
 function receive(message: Message): void {
+  const { open } = session.get();
+  if ('id' in message) receiveEnd(message);
+  else if (message.kind !== 'asked') receiveSession(message);
+  else if (open) post({ kind: 'session', stored: open.stored });
+}
+
+function receiveSession({ kind, stored }: Extract<Message, { stored: unknown }>): void {
   const { open, ended } = session.get();
   const own = (open ?? ended)?.stored;
-  if (message.kind === 'asked') {
-    if (open) post({ kind: 'session', stored: open.stored });
-  } else if (message.kind === 'left') {
-    offers.set(new Map([...offers.get()].filter(([id]) => id !== message.id)));
-    if (message.id === own?.id) closeSession('You have signed out in another tab.');
-  } else if (message.stored.id === own?.id) {
-    if (message.kind === 'used') usedAt = performance.now();
+  if (stored.id === own?.id) {
+    if (kind === 'used') usedAt = performance.now();
     // A token that is not newer may be the one that the service has refused.
-    if (message.stored.savedAt > own.savedAt) adoptSession(message.stored);
+    if (stored.savedAt > own.savedAt) adoptSession(stored);
   } else if (!open) {
-    offers.set(new Map(offers.get()).set(message.stored.id, message.stored));
+    offers.set(new Map(offers.get()).set(stored.id, stored));
   }
+}
+
+function receiveEnd({ kind, id }: Extract<Message, { id: string }>): void {
+  const { open, ended } = session.get();
+  offers.set(new Map([...offers.get()].filter(([offered]) => offered !== id)));
+  if (kind === 'left' && id === (open ?? ended)?.stored.id)
+    closeSession('You have signed out in another tab.');
+  // A third tab may have it still.
+  else if (kind === 'ended' && !open) post({ kind: 'asked' });
 }
 
 /** Time between two messages about use. */

@@ -23,7 +23,7 @@ test('Find searches for the query of an address that is opened while Find is ope
 });
 
 test('the page for exports chooses the realm of an address that is opened while it is open', async () => {
-  const window = await openSignedIn(service, '#/transfer', { scope: `${WRITE_SCOPE} admin` });
+  const window = await openSignedIn(service, '#/transfer', { scope: `${WRITE_SCOPE} transfer` });
   const { page } = window;
   const realm = page.getByRole('main').getByLabel('Realm');
   await realm.locator('option').nth(1).waitFor({ state: 'attached' });

@@ -62,10 +62,10 @@ test('every operation of /openapi.json yields a curl command from its examples',
   const commands = operations.map((operation) =>
     curlOf(requestOf(operation, draftOf(operation), 'https://x/')),
   );
-  const words = await wordsOf(commands.map((command) => `${command}; printf 'end\\0'`).join('\n'));
+  const words = await wordsOf(commands.map((command) => `${command}; printf 'next command\\0'`).join('\n'));
   const each = words
     .join('\0')
-    .split(/\0?end(?:\0|$)/)
+    .split(/\0?next command(?:\0|$)/)
     .slice(0, -1);
   expect(each).toHaveLength(operations.length);
   for (const [index, operation] of operations.entries()) {

@@ -112,7 +112,7 @@ describe('the move of a link', () => {
     await chooseForLink(window, 'moves', to);
     await shown(page, from.email).waitFor();
     await shown(page, 'Company login: moves').waitFor();
-    await page.getByText('The link gets a new ID').waitFor();
+    await page.getByText('The link gets a new ID.', { exact: true }).waitFor();
     await expectNoErrorsInAnyView(window);
     await press(page, 'Move');
     await page.getByText('The link was moved.').waitFor();
@@ -125,11 +125,11 @@ describe('the move of a link', () => {
     await expectNoErrors(window);
   });
 
-  test('a username moves with a new password, and not before one that is long enough is entered', async () => {
+  test('a username moves with a new password of enough characters, which stays while another user is chosen', async () => {
     const [from, to] = [await createPerson([], ['jane.moves']), await createPerson()];
     const window = await openUser(from);
     const { page } = window;
-    await chooseForLink(window, 'jane.moves', to);
+    await chooseForLink(window, 'jane.moves', await createPerson());
     const move = page.getByRole('button', { name: 'Move', exact: true });
     expect(await move.isDisabled()).toBe(true);
     await newPassword(page, 'jane.moves').fill('short');
@@ -137,6 +137,10 @@ describe('the move of a link', () => {
     expect(await move.isDisabled()).toBe(true);
     await expectNoErrors(window);
     await newPassword(page, 'jane.moves').fill(NEW_PASSWORD);
+    await press(page, 'Choose another user');
+    await page.getByRole('dialog').getByRole('searchbox').fill(to.email);
+    await page.keyboard.press('Enter');
+    await shown(page, to.email).waitFor();
     await move.click();
     await page.getByText('No links yet').waitFor();
     expect([await namesOf(from), await namesOf(to)]).toEqual([[], ['jane.moves']]);

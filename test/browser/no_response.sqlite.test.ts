@@ -75,24 +75,21 @@ test('a request without a response is abandoned after 15 seconds, and retried', 
   await expectNoErrors(window);
 });
 
-test.each([
-  ['a stalled stream of a realm', `?realm=${shop.realm}`, 38, 'The service stopped sending data.'],
-  ['a stalled list of all realms', '', 18, 'The service is unreachable. Check your network connection.'],
-])('%s is no longer shown as live, and goes on', async (_, query, seconds, problem) => {
+test('a stalled list of changes is no longer shown as live, and goes on', async () => {
   const network = await startTcpProxy(Number(new URL(service.url).port));
   const far = { url: `http://127.0.0.1:${network.port}`, token: service.token };
   const window = await openSignedIn(far, '#/realms', { scope: READ_SCOPE });
   const { page } = window;
   await page.clock.install();
-  await window.goto(`#/changes${query}`);
+  await window.goto('#/changes');
   await page.reload();
   const live = page.getByText('Live', { exact: true });
   await live.waitFor();
   network.stall();
-  await page.clock.fastForward((seconds - 9) * 1_000);
+  await page.clock.fastForward(9_000);
   expect(await live.count()).toBe(1);
-  await page.clock.fastForward(10_000);
-  await page.getByText(problem).waitFor();
+  await page.clock.fastForward(15_000);
+  await page.getByText('The service is unreachable. Check your network connection.').waitFor();
   expect(await live.count()).toBe(0);
   network.resume();
   await live.waitFor();

@@ -96,22 +96,22 @@ test('the page of a user disables, enables and signs out the user', async () => 
   const token = await service.token('users:read');
   const enabled = async () =>
     ((await (await service.get(path, token)).json()) as { data: { enabled?: boolean } }).data.enabled;
-  const confirm = (verb: string) =>
-    page
-      .getByRole('dialog', { name: `${verb}?` })
-      .getByRole('button', { name: verb, exact: true })
-      .click();
+  const confirm = (title: string, verb: string) =>
+    page.getByRole('dialog', { name: title }).getByRole('button', { name: verb, exact: true }).click();
   await press(window, 'Disable');
   await expectNoErrors(window);
-  await confirm('Disable');
+  await confirm('Disable this user?', 'Disable');
+  await page.getByText('The user was disabled.').waitFor();
   await page.getByRole('heading', { name: 'Disabled: cannot sign in' }).waitFor();
   expect(await enabled()).toBe(false);
   await press(window, 'Enable');
-  await confirm('Enable');
+  await confirm('Enable this user?', 'Enable');
+  await page.getByText('The user was enabled.').waitFor();
   await page.getByText('The user is enabled.').waitFor();
   expect(await enabled()).toBeUndefined();
   await press(window, 'Sign out everywhere');
-  await confirm('Sign out everywhere');
+  await confirm('Sign this user out everywhere?', 'Sign out everywhere');
+  await page.getByText('The user was signed out everywhere.').waitFor();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   const person = { realm: NAME.realmId, user: shop.user as Uuid };
   expect(await engine.log.newestActsOf(person, 'sign-in.ended', 10)).toHaveLength(1);

@@ -34,7 +34,7 @@ describe.each(WALKS)('with the role $role on a $view', ({ role, view, viewport }
   const scope = [...ROLES[role].scopes, ...(role === 'everything' ? ['transfer'] : [])].join(' ');
 
   for (const task of TASKS.filter(({ roles }) => roles.includes(role))) {
-    test(`${role} can ${task.title} on a ${view}`, async () => {
+    test(`the role ${role} can ${task.title} on a ${view}`, async () => {
       const window = await openSignedIn(service, '#/', { scope, view: { viewport, scheme: 'light' } });
       const { page } = window;
       const number = people++;
@@ -44,6 +44,10 @@ describe.each(WALKS)('with the role $role on a $view', ({ role, view, viewport }
       const click = async (target: Locator) => {
         clicks += 1;
         await target.click();
+      };
+      const field = (target: Locator) => {
+        fields += 1;
+        return target;
       };
       const openMenu = async () => {
         const button = page.getByRole('button', { name: 'Menu', expanded: false });
@@ -57,22 +61,21 @@ describe.each(WALKS)('with the role $role on a $view', ({ role, view, viewport }
         name: `${task.title} ${role} ${view}`.replaceAll(/[^a-z]+/gi, '.'),
         click,
         press: (name) => click(page.getByRole('button', { name, exact: true })),
-        async fill(label, text) {
-          fields += 1;
-          await page.getByLabel(label, { exact: true }).fill(text);
-        },
+        field,
+        fill: (label, text) => field(page.getByLabel(label, { exact: true })).fill(text),
         openMenu,
         async goTo(label) {
           await openMenu();
           await click(page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: label }));
         },
         async choose(text) {
-          await page.getByRole('dialog').getByRole('searchbox').fill(text);
+          await field(page.getByRole('dialog').getByRole('searchbox')).fill(text);
           clicks += 1;
           await page.keyboard.press('Enter');
           await page.getByRole('button', { name: 'Choose another user' }).waitFor();
         },
         async open(text) {
+          fields += 1;
           await page.keyboard.type(text);
           clicks += 1;
           await page.keyboard.press('Enter');

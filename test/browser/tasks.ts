@@ -26,6 +26,8 @@ export interface Walk {
   readonly name: string;
   click(target: Locator): Promise<void>;
   press(name: string): Promise<void>;
+  /** Counts a field that the task fills in. */
+  field(target: Locator): Locator;
   fill(label: string, text: string): Promise<void>;
   /** Opens the side bar, where it is behind a button. */
   openMenu(): Promise<void>;
@@ -64,9 +66,9 @@ export const TASKS: readonly Task[] = [
     clicksMax: 3,
     title: 'find by part of a surname',
     roles: ALL,
-    async run({ page, click, person: { name } }) {
+    async run({ page, click, person: { name }, field }) {
       const [first = '', , family = ''] = name.split(' ');
-      await page.getByRole('searchbox').fill(`${first} ${family.slice(0, 4)}`);
+      await field(page.getByRole('searchbox')).fill(`${first} ${family.slice(0, 4)}`);
       await click(main(page).getByRole('link').filter({ hasText: name }));
       await titleOf(page, name).waitFor();
     },
@@ -95,7 +97,7 @@ export const TASKS: readonly Task[] = [
   {
     number: 4,
     clicksMax: 3,
-    title: 'see all ways she signs in',
+    title: 'see all ways to sign in of a user',
     roles: ALL,
     async run({ page, open, person }) {
       await open(person.email);
@@ -146,7 +148,7 @@ export const TASKS: readonly Task[] = [
   },
   {
     number: 8,
-    title: 'see why she cannot sign in, and let her try again',
+    title: 'see why a user cannot sign in, and let it try again',
     roles: SUPPORT,
     clicksMax: 3,
     async run({ service, page, open, press, person }) {
@@ -165,7 +167,7 @@ export const TASKS: readonly Task[] = [
   },
   {
     number: 9,
-    title: 'move a link to the other account of one person',
+    title: 'move a link to another user',
     roles: SUPPORT,
     clicksMax: 6,
     async run({ page, open, press, choose, person, other }) {
@@ -178,15 +180,15 @@ export const TASKS: readonly Task[] = [
   },
   {
     number: 9,
-    title: 'merge two accounts of one person',
+    title: 'merge two users',
     roles: EVERYTHING,
     clicksMax: 6,
-    async run({ page, open, press, choose, person, other }) {
+    async run({ page, open, press, choose, person, other, field }) {
       await open(other.email);
       await press('Merge into…');
       await choose(person.email);
       const dialog = page.getByRole('dialog');
-      await dialog.getByLabel(/^Type/).fill(`merge ${other.id.slice(-4)}`);
+      await field(dialog.getByLabel(/^Type/)).fill(`merge ${other.id.slice(-4)}`);
       await press('Merge');
       await titleOf(page, person.name).waitFor();
       await linkRow(page, 'OIDC link', other.subject).waitFor();
@@ -259,7 +261,7 @@ export const TASKS: readonly Task[] = [
     number: 15,
     title: 'import 1,000 users from CSV',
     roles: EVERYTHING,
-    async run({ page, goTo, press, name }) {
+    async run({ page, goTo, press, name, field }) {
       const rows = Array.from(
         { length: 1_000 },
         (_, row) => `${name}.${row},${name} ${row},${name}.${row}@csv.example`,
@@ -267,8 +269,8 @@ export const TASKS: readonly Task[] = [
       const path = join(freshFolder(), 'users.csv');
       writeFileSync(path, ['No,Full name,E-mail', ...rows, ''].join('\n'));
       await goTo('Import and export');
-      await main(page).getByLabel('Realm').selectOption(shop.realm);
-      await page.getByLabel('File of JSON lines, or of users as CSV').setInputFiles(path);
+      await field(main(page).getByLabel('Realm')).selectOption(shop.realm);
+      await field(page.getByLabel('File of JSON lines, or of users as CSV')).setInputFiles(path);
       await page
         .getByRole('definition')
         .filter({ hasText: `${name} 0` })
@@ -281,9 +283,9 @@ export const TASKS: readonly Task[] = [
     number: 16,
     title: 'export a realm',
     roles: EVERYTHING,
-    async run({ page, click, goTo, press }) {
+    async run({ page, click, goTo, press, field }) {
       await goTo('Import and export');
-      await main(page).getByLabel('Realm').selectOption(shop.realm);
+      await field(main(page).getByLabel('Realm')).selectOption(shop.realm);
       await press('Export records as JSON lines');
       const link = page.getByRole('link', { name: /^Save realm-/ });
       const [download] = await Promise.all([page.waitForEvent('download'), click(link)]);
@@ -295,12 +297,12 @@ export const TASKS: readonly Task[] = [
     number: 17,
     title: 'erase a person',
     roles: EVERYTHING,
-    async run({ page, open, press, person }) {
+    async run({ page, open, press, person, field, click }) {
       await open(person.email);
       await press('Erase permanently');
       const dialog = page.getByRole('dialog');
-      await dialog.getByRole('textbox').fill(`erase ${person.id.slice(-4)}`);
-      await dialog.getByRole('button', { name: 'Erase permanently' }).click();
+      await field(dialog.getByRole('textbox')).fill(`erase ${person.id.slice(-4)}`);
+      await click(dialog.getByRole('button', { name: 'Erase permanently' }));
       await titleOf(page, 'Users').waitFor();
     },
   },
@@ -317,11 +319,11 @@ export const TASKS: readonly Task[] = [
     number: 19,
     title: 'try a call',
     roles: ALL,
-    async run({ page, click, goTo, press, openMenu }) {
+    async run({ page, click, goTo, press, openMenu, field }) {
       await goTo('Try it');
       await titleOf(page, 'authrealm API').waitFor();
       await openMenu();
-      await page.getByRole('searchbox', { name: 'Find an operation' }).fill('list realms:read');
+      await field(page.getByRole('searchbox', { name: 'Find an operation' })).fill('list realms:read');
       await click(page.getByRole('navigation', { name: 'Operations' }).getByRole('link'));
       await click(page.getByRole('link', { name: 'Try it' }));
       await press('Send GET');
@@ -332,11 +334,11 @@ export const TASKS: readonly Task[] = [
     number: 20,
     title: 'let a colleague in to read one realm',
     roles: EVERYTHING,
-    async run({ page, click, goTo, press, fill, name }) {
+    async run({ page, click, goTo, press, fill, name, field }) {
       await goTo('Access');
       await press('New invitation');
       await fill('Name', name);
-      await page.getByLabel('Role').selectOption('read');
+      await field(page.getByLabel('Role')).selectOption('read');
       await click(page.getByLabel('Some'));
       await click(page.getByRole('checkbox', { name: shop.name }));
       await press('Create link');
@@ -349,11 +351,11 @@ export const TASKS: readonly Task[] = [
     number: 21,
     title: 'sign a user out everywhere',
     roles: EVERYTHING,
-    async run({ page, open, press, person }) {
+    async run({ page, open, press, person, click }) {
       await open(person.email);
       await press('Sign out everywhere');
       const dialog = page.getByRole('dialog');
-      await dialog.getByRole('button', { name: 'Sign out everywhere' }).click();
+      await click(dialog.getByRole('button', { name: 'Sign out everywhere' }));
       await dialog.waitFor({ state: 'detached' });
     },
   },

@@ -35,7 +35,7 @@ const INVITATION = {
   Form: InvitationForm,
 };
 
-/** Who may use the console. */
+/** Invitations and sessions of the console. */
 export function AccessPage() {
   const open = useFetch(readInvitations, []);
   const sessions = useFetch(readConsoleSessions, []);
@@ -48,6 +48,9 @@ export function AccessPage() {
         fetched={open}
         times={({ meta, expires_at: end }) => ({ created: meta.created_at, 'valid until': end })}
         verb="Withdraw"
+        question="Withdraw the invitation of"
+        effect="Its link is no longer accepted."
+        done="The invitation was withdrawn."
         end={(id) => invitations.remove(id, undefined)}
       />
       <People
@@ -55,8 +58,11 @@ export function AccessPage() {
         fetched={sessions}
         times={({ begun_at: begun, renewed_at: use }) => ({ begun, 'last use': use })}
         verb="End"
+        question="End the session of"
+        effect="It ends within one second. If it is yours, you are signed out."
+        done="The session was ended."
         end={endConsoleSessions}
-        everyId="*"
+        idOfAll="*"
       />
       <section class="section" aria-label="Providers that let people in">
         <h2>Providers that let people in</h2>
@@ -71,22 +77,26 @@ export function AccessPage() {
 interface PeopleProps<T> {
   readonly title: string;
   readonly fetched: Fetched<readonly T[]>;
-  /** By what happened then. */
+  /** Times, by label. */
   readonly times: (item: T) => Readonly<Record<string, string>>;
-  /** What its buttons do. */
+  /** The verb of the buttons. */
   readonly verb: string;
+  readonly question: string;
+  readonly effect: string;
+  readonly done: string;
   readonly end: (id: string) => Promise<void>;
-  /** The ID that stands for all. */
-  readonly everyId?: string;
+  /** The ID that ends all of them. */
+  readonly idOfAll?: string;
 }
 
-/** People with their rights, which a button takes away. */
+/** A list of invitations or sessions, each with a button that ends it. */
 function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>) {
-  const { title, fetched, times, verb, end, everyId } = props;
+  const { title, fetched, times, verb, question, effect, done, end, idOfAll } = props;
   const mayEnd = hasScope(useObservable(session), ADMIN);
   const { answer: realms = [] } = useFetch(readRealmNames, []);
   const nameOf = (realm: string) => realms.find(({ id }) => id === realm)?.name ?? realm;
   const [ending, setEnding] = useState<Pick<T, 'id' | 'name'>>();
+  const isAll = ending?.id === idOfAll;
   const button = (id: string, name: string, words = verb) => (
     <button
       type="button"
@@ -101,7 +111,7 @@ function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>
     <section class="section" aria-label={title}>
       <div class="card-head">
         <h2>{title}</h2>
-        {mayEnd && everyId && button(everyId, 'all', `${verb} all`)}
+        {mayEnd && idOfAll && button(idOfAll, 'all', `${verb} all`)}
       </div>
       <Loaded fetched={fetched}>
         {(items) => (
@@ -129,14 +139,14 @@ function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>
       </Loaded>
       {ending && (
         <ActionDialog
-          title={`${verb} ${plainText(ending.name)}?`}
+          title={isAll ? 'End all sessions, also this one?' : `${question} ${plainText(ending.name)}?`}
           verb={verb}
           action={() => end(ending.id)}
-          message="Done."
+          message={isAll ? 'All sessions were ended.' : done}
           onDone={fetched.reload}
           onClose={() => setEnding(undefined)}
         >
-          <p>It takes effect within one second, and cannot be undone.</p>
+          <p>{isAll ? 'This session ends too, and you are signed out.' : effect} This cannot be undone.</p>
         </ActionDialog>
       )}
     </section>
@@ -154,33 +164,31 @@ function rightsText({ scopes, realms }: Grant, nameOf: (realm: string) => string
 function InvitationForm({ initial, save, onCancel }: FormProps<Grant>) {
   const { input, change, sentenceOf, problem, isBusy, send, form } = useForm({
     initial: { ...initial, role: 'read' },
-    brokenRulesOf: ({ name, realms }) => ({
+    brokenRulesOf: ({ name, role, realms }) => ({
       ...(name.trim() === '' ? { name: missingSentence('Name') } : {}),
-      ...(realms.length === 0 ? { realms: 'Select at least one realm, or choose all.' } : {}),
+      ...(role !== 'everything' && realms.length === 0
+        ? { realms: 'Select at least one realm, or choose all.' }
+        : {}),
     }),
     save: ({ name, role, scopes, realms }) => {
       const granted = SCHEMA.roles.find(({ id }) => id === role)?.scopes ?? [];
-      return save({ name, realms, scopes: [...granted, ...scopes] });
+      return save({ name, realms: role === 'everything' ? '*' : realms, scopes: [...granted, ...scopes] });
     },
   });
+  const { name, role, realms, scopes } = input;
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
         label="Name"
-        value={input.name}
+        value={name}
         error={sentenceOf('name', 'Name')}
         isRequired
         onText={(name) => change({ name })}
       />
-      <SelectField
-        label="Role"
-        value={input.role}
-        options={SCHEMA.roles}
-        onValue={(role) => change({ role, ...(role === 'everything' ? { realms: '*' } : {}) })}
-      />
-      {input.role !== 'everything' && (
+      <SelectField label="Role" value={role} options={SCHEMA.roles} onValue={(role) => change({ role })} />
+      {role !== 'everything' && (
         <RealmsField
-          realms={input.realms}
+          realms={realms}
           error={sentenceOf('realms', 'Realms')}
           onRealms={(realms) => change({ realms })}
         />
@@ -188,7 +196,7 @@ function InvitationForm({ initial, save, onCancel }: FormProps<Grant>) {
       <Checks
         class="choices"
         options={[{ id: 'transfer', label: 'May import and export files with all records of these realms' }]}
-        selected={input.scopes}
+        selected={scopes}
         onSelect={(scopes) => change({ scopes })}
       />
       {problem && <ProblemNote problem={problem} />}

@@ -38,7 +38,7 @@ export function ChangesPage() {
   const list = useMemo(() => openChangeList(JSON.parse(search)), [search]);
   useEffect(() => list.close, [list]);
   const view = useObservable(list.view);
-  const { entries } = view;
+  const { entries, problem } = view;
   const shown = useMemo(() => [...new Set(entries.map(({ realm_id }) => realm_id))], [entries]);
   const names = useRealmNames(shown, realms);
   const addressOf = (chosen: Filters, entry?: Entry) => {
@@ -55,7 +55,11 @@ export function ChangesPage() {
         realms={realms.answer}
         onFilters={(chosen) => replaceLocation(addressOf(chosen))}
       />
-      <LiveStatus problem={view.problem} />
+      <p class="live" role="status">
+        <span class={problem ? 'live-dot live-off' : 'live-dot'} />
+        <span>{problem ? 'Not live.' : 'Live'}</span>
+        {isFinal(problem) && 'The list is no longer updated.'}
+      </p>
       {entries.length > 0 && (
         <LongList
           label="Changes, newest first"
@@ -136,17 +140,6 @@ function FilterBar({ filters, realms, onFilters }: FilterBarProps) {
         </div>
       ))}
     </search>
-  );
-}
-
-/** Whether new changes arrive. */
-function LiveStatus({ problem }: Pick<ListView, 'problem'>) {
-  return (
-    <p class="live" role="status">
-      <span class={problem ? 'live-dot live-off' : 'live-dot'} />
-      <span>{problem ? 'Not live.' : 'Live'}</span>
-      {isFinal(problem) && 'The list is no longer updated.'}
-    </p>
   );
 }
 

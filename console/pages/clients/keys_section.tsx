@@ -72,11 +72,27 @@ export function KeysSection() {
         </ActionDialog>
       )}
       {withdrawing && (
-        <WithdrawKeyDialog
-          signingKey={withdrawing}
-          onClose={() => setWithdrawing(undefined)}
+        <ActionDialog
+          title="Withdraw this signing key?"
+          confirmation={confirmationWord('withdraw', withdrawing.id)}
+          verb="Withdraw"
+          action={() => withdrawSigningKey(withdrawing.id)}
+          message="The key was withdrawn."
           onDone={fetched.reload}
-        />
+          onClose={() => setWithdrawing(undefined)}
+        >
+          <p>
+            Every token signed by <code>{withdrawing.id}</code> is rejected within one second. This cannot be
+            undone. Do it if the key or its tokens may have been compromised.
+          </p>
+          {withdrawing.state === 'signs' && (
+            <p>
+              It is the current signing key:{' '}
+              <strong>every client needs a new token, and this session ends too.</strong> Another key takes
+              over immediately.
+            </p>
+          )}
+        </ActionDialog>
       )}
     </section>
   );
@@ -114,37 +130,5 @@ function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
         </button>
       )}
     </div>
-  );
-}
-
-interface WithdrawKeyDialogProps {
-  readonly signingKey: SigningKey;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}
-
-function WithdrawKeyDialog({ signingKey, ...props }: WithdrawKeyDialogProps) {
-  const { id, state } = signingKey;
-  return (
-    <ActionDialog
-      title="Withdraw this signing key?"
-      confirmation={confirmationWord('withdraw', id)}
-      verb="Withdraw"
-      action={() => withdrawSigningKey(id)}
-      message="The key was withdrawn."
-      {...props}
-    >
-      <p>
-        Every token signed by <code>{id}</code> is rejected within one second. This cannot be undone. Do it if
-        the key or its tokens may have been compromised.
-      </p>
-      {state === 'signs' && (
-        <p>
-          It is the current signing key:{' '}
-          <strong>every client needs a new token, and this session ends too.</strong> Another key takes over
-          immediately.
-        </p>
-      )}
-    </ActionDialog>
   );
 }

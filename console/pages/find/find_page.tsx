@@ -1,5 +1,5 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
+import { type ApiRecord, RESOURCES, readRealmNames } from '../../api/records.ts';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
@@ -11,7 +11,7 @@ import { resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
-import { hasAllRealms, hasScope, session } from '../../session/session.ts';
+import { hasAllRealms, session } from '../../session/session.ts';
 import type { Person } from './people.ts';
 import { emptyCache, type SearchResults, search } from './search.ts';
 
@@ -93,7 +93,7 @@ export function PersonSearch({ initial = '', onTerm, otherThan, onPerson }: Pers
       </p>
       <div aria-live="polite" aria-busy={fetched.isWaiting}>
         {term === '' ? (
-          <Hints />
+          <Hints isOfAllRealms={!otherThan} />
         ) : (
           <Loaded fetched={fetched}>
             {(results) => (
@@ -112,7 +112,7 @@ export function PersonSearch({ initial = '', onTerm, otherThan, onPerson }: Pers
 }
 
 /**
- * Takes the only person that matches as a whole, else the only person, else moves to the first row, once the search for the
+ * Chooses the only person that matches as a whole, else the only person, else moves to the first row, once the search for the
  * present text is complete. `results` are undefined until then.
  */
 function useEnter(results: SearchResults | undefined, onPerson: (person: Person) => void) {
@@ -166,10 +166,10 @@ const SEARCH_EXAMPLES = [
   ['A link', 'to a record in the API or in this console'],
 ] as const;
 
-function Hints() {
+function Hints({ isOfAllRealms }: { readonly isOfAllRealms: boolean }) {
   return (
     <section class="hints" aria-label="Search examples">
-      <FirstStep />
+      {isOfAllRealms && <FirstStep />}
       <p>Type or paste anything you know about a user:</p>
       <ul>
         {SEARCH_EXAMPLES.map(([what, how]) => (
@@ -185,12 +185,8 @@ function Hints() {
 /** What to do next in an installation without realms. */
 function FirstStep() {
   const state = useObservable(session);
-  const isReader = hasAllRealms(state) && hasScope(state, `${RESOURCES.realms.scope}:read`);
-  const { answer: realms } = useFetch(
-    async (signal) => (isReader ? recordPages(RESOURCES.realms, [], 'created_at')('', signal) : undefined),
-    [isReader],
-  );
-  if (realms?.items.length !== 0) return null;
+  const { answer } = useFetch(readRealmNames, []);
+  if (!hasAllRealms(state) || answer?.length !== 0) return null;
   return (
     <p class="note">
       <span>

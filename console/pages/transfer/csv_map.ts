@@ -6,7 +6,7 @@ import { memberLabel } from '../../parts/resource_labels.ts';
 /** The header row and the first three users of a CSV file; none of JSON lines. Throws Problem. */
 export async function readFirstRows(file: File): Promise<readonly Cells[]> {
   if (file.size > LIMITS.uploadBytesMax) throw new Problem('refused', 'This file is over 1 GiB: split it.');
-  // Four rows are no longer.
+  // Holds four rows of any accepted length.
   const start = file.slice(0, 4 * LIMITS.importLineBytesMax);
   const text = await start.text().catch(() => undefined);
   if (text === undefined)

@@ -29,10 +29,12 @@ export function TransferPage() {
     <div class="form">
       <PageHead title="Import and export" />
       {!isPermitted && <EmptyState icon="transfer" title="This session lacks the scope transfer" />}
-      <div class="field">
-        <label for={id}>Realm</label>
-        <RecordPicker {...picker} value={realm} onValue={setRealm} />
-      </div>
+      {isPermitted && (
+        <div class="field">
+          <label for={id}>Realm</label>
+          <RecordPicker {...picker} emptyOption="All realms" value={realm} onValue={setRealm} />
+        </div>
+      )}
       {isPermitted && <Export key={realm} realm={realm} />}
       {isPermitted && <Import realm={realm} />}
     </div>
@@ -44,13 +46,13 @@ function useTransfer() {
   const controller = useRef(new AbortController());
   useEffect(() => () => controller.current.abort(), []);
   const { isBusy, problem, run } = useAction(() => undefined);
-  const start = (work: (signal: AbortSignal) => Promise<void>) => {
+  const start = (work: (signal: AbortSignal) => Promise<void>, isReadOnly: boolean) => {
     controller.current = new AbortController();
     const { signal } = controller.current;
     run(() =>
       work(signal).catch((error: unknown) => {
         signal.throwIfAborted();
-        throw error instanceof Problem ? error : networkProblem(true);
+        throw error instanceof Problem && error.kind !== 'lost' ? error : networkProblem(isReadOnly);
       }),
     );
   };
@@ -70,6 +72,7 @@ function useTransfer() {
 /** Saves a file that the page holds. */
 function SaveLink({ name, content }: { readonly name: string; readonly content: Blob | string }) {
   const address = useMemo(() => URL.createObjectURL(new Blob([content])), [content]);
+  useEffect(() => () => URL.revokeObjectURL(address), [address]);
   return (
     <a class="button" download={name} href={address}>
       Save {name}
@@ -88,7 +91,7 @@ function Export({ realm }: { readonly realm: string }) {
       const query = new URLSearchParams({ format, ...(realm === '' ? {} : { realm }) });
       const answer = await fetchApi({ path: `admin/v1/export?${query}`, signal, scope: 'transfer' });
       setFile({ name: `realm-${realm || 'all'}.${format}`, content: await answer.blob() });
-    });
+    }, true);
   return (
     <section class="card form" aria-label="Export">
       <h2>Export</h2>
@@ -115,6 +118,7 @@ function Import({ realm }: { readonly realm: string }) {
   const sources = sourcesOf(header, choices);
   const used = sources.filter(({ columns }) => columns.length > 0);
   const isCsv = header.length > 0;
+  const map = isCsv ? mapOf(sources, realm) : undefined;
   const options = header.map((name) => ({ id: name, label: plainText(name) }));
   return (
     <section class="card form" aria-label="Import">
@@ -128,6 +132,7 @@ function Import({ realm }: { readonly realm: string }) {
             currentTarget.value = '';
             setFile(undefined);
           }}
+          onInput={() => setChoices(new Map())}
           onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
         />
       </label>
@@ -159,7 +164,7 @@ function Import({ realm }: { readonly realm: string }) {
           })}
         </dl>
       ))}
-      {file && rows && <Start file={file} map={isCsv ? mapOf(sources, realm) : undefined} />}
+      {file && rows && (!isCsv || realm !== '') && <Start file={file} map={map} />}
     </section>
   );
 }
@@ -188,7 +193,7 @@ function Start({ file, map }: { readonly file: File; readonly map: string | unde
       const texts = (await answer.text()).trim().split('\n');
       const lines = texts.map((text) => JSON.parse(text));
       setResult({ end: lines.at(-1), rejected: lines.slice(0, -1) });
-    });
+    }, isDryRun);
   return (
     <>
       <label class="check">

@@ -45,6 +45,8 @@ interface RecordPickerProps {
   readonly example: string;
   /** Whether no record is chosen at first: the operation would change it. */
   readonly isUnchosen: boolean;
+  /** The words of a choice of no record. */
+  readonly emptyOption?: string;
   readonly onValue: (value: string) => void;
 }
 
@@ -52,7 +54,7 @@ const ANOTHER = 'another';
 
 /** Chooses a record of this directory from a list of the first hundred, or by its ID. */
 export function RecordPicker(props: RecordPickerProps) {
-  const { id, description, parentKey, value, example, isUnchosen, onValue } = props;
+  const { id, description, parentKey, value, example, isUnchosen, emptyOption, onValue } = props;
   const state = useObservable(session);
   const isReadable = parentKey !== undefined && hasScope(state, `${description.scope}:read`);
   const { answer: items } = useFetch(
@@ -73,6 +75,7 @@ export function RecordPicker(props: RecordPickerProps) {
     choose(isUnchosen ? '' : (items[0]?.id ?? ''));
   }, [items]);
   const { one, many } = resourceLabel(description.name);
+  const empty = emptyOption ?? (value === '' && `Choose the ${inSentence(one)}…`);
   if (items && items.length > 0 && !isTyped && (isListed || value === '')) {
     return (
       <select
@@ -82,7 +85,7 @@ export function RecordPicker(props: RecordPickerProps) {
           currentTarget.value === ANOTHER ? setTyped(true) : choose(currentTarget.value)
         }
       >
-        {value === '' && <option value="">Choose the {inSentence(one)}…</option>}
+        {empty && <option value="">{empty}</option>}
         {items.map((record) => (
           <option key={record.id} value={record.id}>
             {optionText(record)}
@@ -98,6 +101,7 @@ export function RecordPicker(props: RecordPickerProps) {
         id={id}
         type="text"
         value={value}
+        placeholder={emptyOption}
         autocomplete="off"
         spellcheck={false}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
@@ -108,7 +112,7 @@ export function RecordPicker(props: RecordPickerProps) {
           class="text-button"
           onClick={() => {
             setTyped(false);
-            choose(items[0]?.id ?? '');
+            choose('');
           }}
         >
           Choose from the {many}

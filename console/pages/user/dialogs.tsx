@@ -2,11 +2,10 @@ import { callApi } from '../../api/call_api.ts';
 import { type ApiRecord, pathOf, RESOURCES, recordPages, updateRecord } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { CreateDialog, DeleteDialog, EditRecordDialog } from '../../form/record_dialogs.tsx';
-import { ActionError, useAction } from '../../form/use_action.tsx';
+import { ActionDialog } from '../../form/use_action.tsx';
 import { href, navigate } from '../../layout/router.ts';
-import { announce } from '../../parts/announcer.tsx';
 import { plainText } from '../../parts/confusables.ts';
-import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
+import { confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -85,10 +84,7 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
           recordKey={[realm, user, record.id]}
           shown={record}
           verb="Remove"
-          onRemoved={() => {
-            onRemoved(action.link);
-            done();
-          }}
+          onRemoved={() => onRemoved(action.link)}
           onClose={done}
         >
           {(now) => (
@@ -103,15 +99,16 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
       );
     }
     case 'moveLink':
-      return <MoveDialog {...{ realm, user, link: action.link }} onClose={done} />;
-    case 'merge':
-      return <MoveDialog {...{ realm, user, link: undefined }} onClose={done} />;
+    case 'merge': {
+      const link = action.kind === 'moveLink' ? action.link : undefined;
+      return <MoveDialog {...{ realm, user, link }} onClose={done} />;
+    }
     case 'delete':
       return <DeleteUserDialog {...target} />;
     case 'erase':
       return <EraseUserDialog {...target} />;
     default:
-      return <AccessDialog {...target} kind={action.kind} onDone={done} />;
+      return <AccessDialog {...target} kind={action.kind} onDone={onChanged} />;
   }
 }
 
@@ -171,11 +168,26 @@ function DeleteUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
   );
 }
 
-/** What each action does that lets a user in or keeps it out. */
+/** The actions that let a user in or keep it out. */
 const ACCESS = {
-  disable: { verb: 'Disable', effect: 'cannot sign in until it is enabled again, and all its sign-ins end.' },
-  enable: { verb: 'Enable', effect: 'can sign in again. Earlier sign-ins stay ended.' },
-  signOut: { verb: 'Sign out everywhere', effect: 'is signed out on every device, and keeps its password.' },
+  disable: {
+    title: 'Disable this user?',
+    verb: 'Disable',
+    effect: 'cannot sign in until it is enabled again, and all its sessions end.',
+    message: 'The user was disabled.',
+  },
+  enable: {
+    title: 'Enable this user?',
+    verb: 'Enable',
+    effect: 'can sign in again. Earlier sessions stay ended.',
+    message: 'The user was enabled.',
+  },
+  signOut: {
+    title: 'Sign this user out everywhere?',
+    verb: 'Sign out everywhere',
+    effect: 'is signed out on every device, and keeps its password.',
+    message: 'The user was signed out everywhere.',
+  },
 } as const;
 
 interface AccessDialogProps extends UserDialogTarget {
@@ -183,49 +195,40 @@ interface AccessDialogProps extends UserDialogTarget {
   readonly onDone: () => void;
 }
 
-/** Disables or enables a user, or ends its sign-ins, whatever was changed meanwhile. */
+/** Without a check of the version: another change does not matter. */
 function AccessDialog({ realm, loaded, kind, onDone, onClose }: AccessDialogProps) {
-  const { verb, effect } = ACCESS[kind];
+  const { effect, ...words } = ACCESS[kind];
   const { record } = loaded.user;
-  const { run, isBusy, problem } = useAction(onDone);
+  const key = [realm, record.id];
   const send = async () => {
-    const key = [realm, record.id];
     const path = `${pathOf(RESOURCES.users, key)}/sign-out`;
     if (kind === 'signOut') await callApi({ method: 'POST', path, scope: `${RESOURCES.users.scope}:write` });
     else await updateRecord(RESOURCES.users, key, { enabled: kind === 'enable' }, undefined);
-    announce(`Done: ${verb}.`);
   };
   return (
-    <Confirmation
-      title={`${verb}?`}
-      verb={verb}
-      isDanger={kind !== 'enable'}
-      isBusy={isBusy}
-      onConfirm={() => run(send)}
-      onClose={onClose}
-    >
+    <ActionDialog {...words} isDanger={kind !== 'enable'} action={send} onDone={onDone} onClose={onClose}>
       <p>
         <UntrustedText text={String(record.name)} /> {effect}
       </p>
-      <ActionError problem={problem} />
-    </Confirmation>
+    </ActionDialog>
   );
 }
 
 /** Erases all personal data of the user. */
 function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
   const { record } = loaded.user;
-  const { run, isBusy, problem } = useAction(() => {
-    announce('The user was erased.');
-    navigate(href('realms', realm, 'users'));
-  });
+  const erase = async () => {
+    const data = { realm_id: realm, user_id: record.id };
+    await callApi({ method: 'POST', path: 'admin/v1/erasures', body: { data }, scope: 'admin' });
+  };
   return (
-    <Confirmation
+    <ActionDialog
       title="Erase this user permanently?"
       confirmation={confirmationWord('erase', record.id)}
       verb="Erase permanently"
-      isBusy={isBusy}
-      onConfirm={() => run(() => erase(realm, record.id))}
+      action={erase}
+      message="The user was erased."
+      onDone={() => navigate(href('realms', realm, 'users'))}
       onClose={onClose}
     >
       <p>
@@ -235,14 +238,8 @@ function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
         and all of its links are deleted, and so is all personal data in the audit log. This cannot be undone.
       </p>
       <LostProviders {...loaded} />
-      <ActionError problem={problem} />
-    </Confirmation>
+    </ActionDialog>
   );
-}
-
-async function erase(realm: string, user: string): Promise<void> {
-  const data = { realm_id: realm, user_id: user };
-  await callApi({ method: 'POST', path: 'admin/v1/erasures', body: { data }, scope: 'admin' });
 }
 
 interface AddLinkProps {

@@ -8,7 +8,7 @@ import { memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
-import { actorName, type Clients, useClients } from '../changes/actors.ts';
+import { actorName, useClients } from '../changes/actors.ts';
 import { type Entry, searchChanges } from '../changes/entry.ts';
 
 /** Pages per load. */
@@ -80,11 +80,29 @@ function ChangeList({ changes, isListed }: ChangeListProps) {
     <Loaded fetched={fetched}>
       {(pages) => (
         <>
-          <EntryList
-            entries={pages.items.filter(isListed)}
-            isWhole={pages.next === undefined}
-            clients={clients}
-          />
+          {!pages.items.some(isListed) && (
+            <p class="faint">
+              {pages.next === undefined
+                ? 'The feed holds no changes of this record.'
+                : 'No changes of this record among those searched.'}
+            </p>
+          )}
+          <ol class="history">
+            {pages.items.filter(isListed).map((entry) => (
+              <li key={entry.seq}>
+                <Timestamp at={entry.at} />
+                <span>
+                  {entry.title}
+                  {entry.members.length > 0 && (
+                    <span class="faint"> ({entry.members.map(memberLabel).join(', ')})</span>
+                  )}
+                </span>
+                <span class="faint small">
+                  <UntrustedText text={actorName(clients, entry.client_id)} />
+                </span>
+              </li>
+            ))}
+          </ol>
           {problem && <ProblemNote problem={problem} />}
           {pages.next !== undefined && (
             <div class="stack-tight">
@@ -101,35 +119,6 @@ function ChangeList({ changes, isListed }: ChangeListProps) {
         </>
       )}
     </Loaded>
-  );
-}
-
-interface EntryListProps {
-  readonly entries: readonly Entry[];
-  readonly isWhole: boolean;
-  readonly clients: Clients;
-}
-
-function EntryList({ entries, isWhole, clients }: EntryListProps) {
-  if (entries.length === 0 && isWhole) return <p class="faint">The feed holds no changes of this record.</p>;
-  if (entries.length === 0) return <p class="faint">No changes of this record among those searched.</p>;
-  return (
-    <ol class="history">
-      {entries.map((entry) => (
-        <li key={entry.seq}>
-          <Timestamp at={entry.at} />
-          <span>
-            {entry.title}
-            {entry.members.length > 0 && (
-              <span class="faint"> ({entry.members.map(memberLabel).join(', ')})</span>
-            )}
-          </span>
-          <span class="faint small">
-            <UntrustedText text={actorName(clients, entry.client_id)} />
-          </span>
-        </li>
-      ))}
-    </ol>
   );
 }
 

@@ -26,9 +26,9 @@ const LINKS_MAX = 40;
 const USERNAMES_MAX = SCHEMA.limits.passwordsPerRequestMax;
 const PASSWORD = passwordProfileInfos.fields.find(({ kind }) => kind === 'password') as Field;
 const TOO_MANY = `At most ${LINKS_MAX} links move at once, ${USERNAMES_MAX} of them usernames. Move some by themselves first.`;
-const LINK_MOVES = 'The link gets a new ID, and a username a new password.';
+const LINK_MOVES = 'The link gets a new ID.';
 const USER_MERGES =
-  'All links get new IDs, and usernames new passwords. The first user is deleted with its name and e-mail address. Either all of this happens, or nothing.';
+  'All links get new IDs. The first user is deleted with its name and e-mail address. Either all of this happens, or nothing.';
 const GONE = 'Nothing was moved: one of the two users, or a link, no longer exists.';
 
 interface MoveProps {
@@ -42,11 +42,12 @@ interface MoveProps {
 /** Moves links to another user of the realm, who is searched first. */
 export function MoveDialog(props: MoveProps) {
   const { realm, user, link, onClose } = props;
-  const [target, setTarget] = useState<string>();
-  if (target) return <MoveConfirmation {...props} target={target} onBack={() => setTarget(undefined)} />;
+  const [target, onTarget] = useState<string>();
+  const [passwords, onPasswords] = useState<MoveConfirmationProps['passwords']>({});
+  if (target) return <MoveConfirmation {...{ ...props, target, onTarget, passwords, onPasswords }} />;
   return (
     <Dialog title={titleOf(link)} onClose={onClose}>
-      <PersonSearch otherThan={{ realm, user }} onPerson={(person) => setTarget(person.user)} />
+      <PersonSearch otherThan={{ realm, user }} onPerson={(person) => onTarget(person.user)} />
     </Dialog>
   );
 }
@@ -74,15 +75,16 @@ async function readMove({ realm, user, link }: MoveProps, target: string, signal
 
 type Move = Awaited<ReturnType<typeof readMove>>;
 
-interface ConfirmationProps extends MoveProps {
+interface MoveConfirmationProps extends MoveProps {
   readonly target: string;
-  readonly onBack: () => void;
+  readonly passwords: Readonly<Record<string, string>>;
+  readonly onPasswords: (passwords: MoveConfirmationProps['passwords']) => void;
+  readonly onTarget: (target: undefined) => void;
 }
 
 /** Shows both users, asks for new passwords of usernames, and moves. */
-function MoveConfirmation({ target, onBack, ...props }: ConfirmationProps) {
-  const { realm, user, link, onClose } = props;
-  const [passwords, setPasswords] = useState<Readonly<Record<string, string>>>({});
+function MoveConfirmation(props: MoveConfirmationProps) {
+  const { realm, user, link, target, onTarget, passwords, onPasswords, onClose } = props;
   const keys = useMemo(() => new Map<string, string>(), []);
   const fetched = useFetch((signal) => readMove(props, target, signal), []);
   const { run, isBusy, problem } = useAction(() => {
@@ -130,12 +132,12 @@ function MoveConfirmation({ target, onBack, ...props }: ConfirmationProps) {
             verb="create"
             value={passwords[each.record.id] ?? ''}
             error={(passwords[each.record.id] && brokenRuleOf(each)) || ''}
-            onValue={(value) => setPasswords({ ...passwords, [each.record.id]: String(value) })}
+            onValue={(value) => onPasswords({ ...passwords, [each.record.id]: String(value) })}
           />
         ))}
       <ActionError problem={problem} />
       <div class="actions">
-        <button type="button" class="text-button" onClick={onBack}>
+        <button type="button" class="text-button" onClick={() => onTarget(undefined)}>
           Choose another user
         </button>
       </div>

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
+import type { Problem } from '../../api/problem.ts';
 import { type ApiRecord, RESOURCES } from '../../api/records.ts';
-import { type Fetched, useFetch } from '../../api/use_fetch.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon, type IconName } from '../../parts/icon.tsx';
-import { EmptyState, Loaded, Loading } from '../../parts/notices.tsx';
+import { EmptyState, Loaded, Loading, ProblemNote } from '../../parts/notices.tsx';
 import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -30,7 +31,8 @@ export function UserPage({ parameters }: PageProps) {
     setPages(pages + 1);
     fetched.reload();
   };
-  const isGone = fetched.problem?.kind === 'absent';
+  const { problem } = fetched;
+  const isGone = problem?.kind === 'absent';
   const [action, setAction] = useState<Action>();
   const [removed, setRemoved] = useState<Link>();
   return (
@@ -44,7 +46,7 @@ export function UserPage({ parameters }: PageProps) {
       />
       {removed && <RemovedLink link={removed} onAction={setAction} />}
       {isGone ? (
-        <GoneUser realm={realm} user={id} fetched={fetched} />
+        <GoneUser realm={realm} user={id} problem={problem} />
       ) : (
         <Loaded fetched={fetched}>
           {(loaded) => (
@@ -78,15 +80,15 @@ export function UserPage({ parameters }: PageProps) {
 interface GoneUserProps {
   readonly realm: string;
   readonly user: string;
-  readonly fetched: Fetched<UserWithLinks>;
+  readonly problem: Problem;
 }
 
 /** When a user that is not found was deleted or erased, and by whom, as far as the change feed says so. */
-function GoneUser({ realm, user, fetched }: GoneUserProps) {
+function GoneUser({ realm, user, problem }: GoneUserProps) {
   const changes = useChanges(realm, user);
   const { answer, isWaiting } = changes.fetched;
   const end = answer?.items.find((change) => change.record_id === user && ENDS.has(change.what));
-  if (!end) return isWaiting ? <Loading /> : <Loaded fetched={fetched}>{() => null}</Loaded>;
+  if (!end) return isWaiting ? <Loading /> : <ProblemNote problem={problem} />;
   return (
     <>
       <EmptyState icon="user" title="This user no longer exists">
@@ -175,13 +177,26 @@ interface UserViewProps {
 function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps) {
   const { user, links, forbidden, hasMore } = loaded;
   const changes = useChanges(realm, user.record.id, user.etag);
-  const mayReadState = hasScope(useObservable(session), STATE_SCOPE);
+  const state = useObservable(session);
   return (
     <>
       <section class="card" aria-label="How this user signs in">
         <div class="card-head">
           <h2>{user.record.enabled === false ? 'Disabled: cannot sign in' : 'How this user signs in'}</h2>
-          <AddLinkButtons onAction={onAction} />
+          <div class="actions">
+            {LINK_KINDS.filter(({ description }) => hasScope(state, `${description.scope}:write`)).map(
+              (kind) => (
+                <button
+                  key={kind.name}
+                  type="button"
+                  class="button"
+                  onClick={() => onAction({ kind: 'add', links: kind })}
+                >
+                  <Icon name="add" /> Add {resourceLabel(kind.description.name).one}
+                </button>
+              ),
+            )}
+          </div>
         </div>
         {user.record.enabled !== false && <p>The user is enabled.</p>}
         {links.length > 0 && (
@@ -213,7 +228,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
             Not visible to this session: {forbidden.map(({ name }) => resourceLabel(name).many).join(', ')}.
           </p>
         )}
-        {mayReadState && <SignInState realm={realm} loaded={loaded} />}
+        {hasScope(state, STATE_SCOPE) && <SignInState realm={realm} loaded={loaded} />}
       </section>
       <section class="card" aria-label="Profile">
         <div class="card-head">
@@ -223,23 +238,5 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
       </section>
       <History changes={changes} />
     </>
-  );
-}
-
-function AddLinkButtons({ onAction }: { readonly onAction: (action: Action) => void }) {
-  const state = useObservable(session);
-  return (
-    <div class="actions">
-      {LINK_KINDS.filter(({ description }) => hasScope(state, `${description.scope}:write`)).map((kind) => (
-        <button
-          key={kind.name}
-          type="button"
-          class="button"
-          onClick={() => onAction({ kind: 'add', links: kind })}
-        >
-          <Icon name="add" /> Add {resourceLabel(kind.description.name).one}
-        </button>
-      ))}
-    </div>
   );
 }

@@ -5,7 +5,7 @@ import { RESOURCES } from '../../api/records.ts';
 import { type FoundRecord, searchRealms } from '../../api/search_realms.ts';
 import { wordFilter } from '../find/word_filter.ts';
 
-export interface UserFilters {
+interface UserFilters {
   /** Words of names and e-mail addresses; empty for all users. */
   readonly text: string;
   /** Empty for all realms. */

@@ -2,7 +2,7 @@ import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import type { RealmNames } from '../../api/realm_names.ts';
-import { type NamedRealm, RESOURCES, readRealmNames } from '../../api/records.ts';
+import { RESOURCES, readRealmNames } from '../../api/records.ts';
 import type { FoundRecord } from '../../api/search_realms.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
@@ -16,10 +16,11 @@ import { useDebounced } from '../../parts/use_debounced.ts';
 import { wordProblem } from '../find/word_filter.ts';
 import { CreateButton, realmBreadcrumbs } from '../realms/record_views.tsx';
 import { RealmFilter, useRealmNames } from './realm_filter.tsx';
-import { type UserFilters, userPages } from './users.ts';
+import { userPages } from './users.ts';
 
 /** The users of all realms that this session may see, or of one: that of the address, or a chosen one. */
 export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
+  const id = useId();
   const { query } = currentRoute.get();
   const [text, setText] = useState(query.get('q') ?? '');
   const [chosen, setRealm] = useState(query.get('realm') ?? '');
@@ -58,13 +59,22 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
           )
         }
       />
-      <Filters
-        home={home}
-        filters={{ text, realm }}
-        realms={realms.answer}
-        onText={setText}
-        onRealm={setRealm}
-      />
+      <search class="filters" aria-label="Filter users">
+        <div class="field">
+          <label for={id}>Name or e-mail</label>
+          <input
+            id={id}
+            type="search"
+            value={text}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            placeholder="The beginnings of words"
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+        </div>
+        {home === '' && <RealmFilter realm={realm} realms={realms.answer} onRealm={setRealm} />}
+      </search>
       <div class="list-tools">
         <p class="faint small" role="status">
           {read ? total !== undefined && totalText(total, isFiltered) : wordProblem(term)}
@@ -81,7 +91,22 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
           label="users"
           read={read}
           row={(user) => <UserRow user={user} names={names} columns={columns} />}
-          empty={<NoUsers isFiltered={isFiltered} />}
+          empty={
+            isFiltered ? (
+              <EmptyState icon="user" title="No user found">
+                <p>
+                  Every word must begin a word of a name or of the e-mail address. Usernames and subjects are
+                  found under Find.
+                </p>
+              </EmptyState>
+            ) : (
+              <EmptyState icon="user" title="No users yet">
+                <p>
+                  Create the first one in a realm, or import many at once with <code>authrealm import</code>.
+                </p>
+              </EmptyState>
+            )
+          }
         />
       )}
     </>
@@ -160,38 +185,6 @@ function cellOf({ record }: FoundRecord, column: string): ComponentChildren {
   );
 }
 
-interface FiltersProps {
-  /** The realm of the address, if it names one. */
-  readonly home: string;
-  readonly filters: UserFilters;
-  /** Undefined if they are too many to choose from, or unknown. */
-  readonly realms: readonly NamedRealm[] | undefined;
-  readonly onText: (text: string) => void;
-  readonly onRealm: (realm: string) => void;
-}
-
-function Filters({ home, filters: { text, realm }, realms, onText, onRealm }: FiltersProps) {
-  const ids = useId();
-  return (
-    <search class="filters" aria-label="Filter users">
-      <div class="field">
-        <label for={`${ids}-text`}>Name or e-mail</label>
-        <input
-          id={`${ids}-text`}
-          type="search"
-          value={text}
-          autocomplete="off"
-          autocapitalize="off"
-          spellcheck={false}
-          placeholder="The beginnings of words"
-          onInput={({ currentTarget }) => onText(currentTarget.value)}
-        />
-      </div>
-      {home === '' && <RealmFilter {...{ realm, realms, onRealm }} />}
-    </search>
-  );
-}
-
 interface ColumnChoiceProps {
   readonly columns: readonly string[];
   readonly onColumns: (columns: readonly string[]) => void;
@@ -221,22 +214,5 @@ function ColumnChoice({ columns, onColumns }: ColumnChoiceProps) {
         </fieldset>
       )}
     </details>
-  );
-}
-
-function NoUsers({ isFiltered }: { readonly isFiltered: boolean }) {
-  return isFiltered ? (
-    <EmptyState icon="user" title="No user found">
-      <p>
-        Every word must begin a word of a name or of the e-mail address. Usernames and subjects are found
-        under Find.
-      </p>
-    </EmptyState>
-  ) : (
-    <EmptyState icon="user" title="No users yet">
-      <p>
-        Create the first one in a realm, or import many at once with <code>authrealm import</code>.
-      </p>
-    </EmptyState>
   );
 }

@@ -1,6 +1,6 @@
 import { SCHEMA } from 'authrealm:schema';
 import { useState } from 'preact/hooks';
-import { type NewWebhookInput, type Webhook, type WebhookInput, webhooks } from '../../api/admin.ts';
+import { type NewWebhookInput, type WebhookInput, webhooks } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { AllOrSomeField, Checks, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
 import { missingSentence } from '../../form/rules.ts';
@@ -56,52 +56,41 @@ export function WebhookPage({ parameters: { webhook = '' } }: PageProps) {
     <ManagedPage
       kind={WEBHOOK}
       fetched={fetched}
-      facts={({ record }) => <WebhookFacts webhook={record} />}
+      facts={({
+        record: { id, url, events, realms, events_max: maximum, with_data: hasData, skipped_client: skipped },
+      }) => (
+        <>
+          <Fact label="URL">
+            <UntrustedText text={url} /> <CopyButton text={url} what="the URL" />
+          </Fact>
+          <Fact label="ID">
+            <Identifier id={id} what="the webhook ID" />
+          </Fact>
+          <Fact label="Events">
+            {events === '*' ? (
+              'every event'
+            ) : (
+              <ul>
+                {events.map((event) => (
+                  <li key={event}>{eventLabel(event)}</li>
+                ))}
+              </ul>
+            )}
+          </Fact>
+          <RealmsFact realms={realms} />
+          <Fact label="Messages">
+            {maximum === 1 ? 'one event each' : `lists of at most ${maximum} events`},{' '}
+            {hasData ? 'with the record' : 'without the record'}
+          </Fact>
+          {skipped !== null && (
+            <Fact label="Skips">
+              changes made by <UntrustedText text={skipped} />
+            </Fact>
+          )}
+        </>
+      )}
       rest={({ record }) => <Deliveries webhook={record} />}
     />
-  );
-}
-
-function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
-  const {
-    id,
-    url,
-    events,
-    realms,
-    events_max: maximum,
-    with_data: hasData,
-    skipped_client: skipped,
-  } = webhook;
-  return (
-    <>
-      <Fact label="URL">
-        <UntrustedText text={url} /> <CopyButton text={url} what="the URL" />
-      </Fact>
-      <Fact label="ID">
-        <Identifier id={id} what="the webhook ID" />
-      </Fact>
-      <Fact label="Events">
-        {events === '*' ? (
-          'every event'
-        ) : (
-          <ul>
-            {events.map((event) => (
-              <li key={event}>{eventLabel(event)}</li>
-            ))}
-          </ul>
-        )}
-      </Fact>
-      <RealmsFact realms={realms} />
-      <Fact label="Messages">
-        {maximum === 1 ? 'one event each' : `lists of at most ${maximum} events`},{' '}
-        {hasData ? 'with the record' : 'without the record'}
-      </Fact>
-      {skipped !== null && (
-        <Fact label="Skips">
-          changes made by <UntrustedText text={skipped} />
-        </Fact>
-      )}
-    </>
   );
 }
 
@@ -131,11 +120,25 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
         isRequired
         onText={(url) => change({ url: url.trim() })}
       />
-      <EventsField
-        events={input.events}
+      <AllOrSomeField
+        legend="Events"
+        all="Every event, including those of future releases"
+        selected="Selected events"
+        value={input.events}
         error={sentenceOf('events', memberLabel('events'))}
-        onEvents={(events) => change({ events })}
-      />
+        onValue={(events) => change({ events })}
+      >
+        {(selected, onSelect) => (
+          <>
+            <Checks
+              class="choices-list"
+              options={SCHEMA.events.map((event) => ({ id: event, label: eventLabel(event) }))}
+              {...{ selected, onSelect }}
+            />
+            <p class="hint">Every target receives user erasures.</p>
+          </>
+        )}
+      </AllOrSomeField>
       <RealmsField
         realms={input.realms}
         error={sentenceOf('realms', memberLabel('realms'))}
@@ -194,37 +197,4 @@ function brokenWebhookRules({ name, url, events, realms, events_max: maximum }: 
     ...(realms.length === 0 ? { realms: 'Select at least one realm, or choose all.' } : {}),
     ...(isNumber ? {} : { events_max: `Enter a whole number from 1 to ${SCHEMA.limits.webhookEventsMax}.` }),
   };
-}
-
-type Events = WebhookInput['events'];
-
-interface EventsFieldProps {
-  readonly events: Events;
-  readonly error: string;
-  readonly onEvents: (events: Events) => void;
-}
-
-/** All events, or a selection. */
-function EventsField({ events, error, onEvents }: EventsFieldProps) {
-  return (
-    <AllOrSomeField
-      legend="Events"
-      all="Every event, including those of future releases"
-      selected="Selected events"
-      value={events}
-      error={error}
-      onValue={onEvents}
-    >
-      {(selected, onSelect) => (
-        <>
-          <Checks
-            class="choices-list"
-            options={SCHEMA.events.map((event) => ({ id: event, label: eventLabel(event) }))}
-            {...{ selected, onSelect }}
-          />
-          <p class="hint">Every target receives user erasures.</p>
-        </>
-      )}
-    </AllOrSomeField>
-  );
 }
