@@ -84,7 +84,7 @@ function randomKey(): string {
 
 const CONFIGURATION = [RESOURCES.realms, RESOURCES.oidcProfiles, RESOURCES.passwordProfiles];
 
-interface EditRecordDialogProps {
+interface EditRecordDialogProps extends Pick<RecordFormProps, 'filled'> {
   readonly description: Description;
   readonly recordKey: Key;
   readonly onDone: (now: WithEtag) => void;
@@ -92,7 +92,7 @@ interface EditRecordDialogProps {
 }
 
 /** Edits the current version of a record. Changes of other members meanwhile do not matter to users, links and names. */
-export function EditRecordDialog({ description, recordKey, onDone, onClose }: EditRecordDialogProps) {
+export function EditRecordDialog({ description, recordKey, filled, onDone, onClose }: EditRecordDialogProps) {
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
   const fields = fieldsOf(description, 'update');
   // Redirect URIs, and what identifies a provider, belong together. A password of somebody else cannot be seen.
@@ -120,6 +120,7 @@ export function EditRecordDialog({ description, recordKey, onDone, onClose }: Ed
           parentKey={recordKey.slice(0, -1)}
           verb="update"
           initial={record}
+          filled={filled}
           submit="Save"
           onCancel={onClose}
           save={(input, mine) => save({ mine, send: (etag) => send(input, etag) })}

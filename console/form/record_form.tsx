@@ -16,6 +16,8 @@ export interface RecordFormProps {
   readonly verb: Verb;
   /** The record to edit, or default values. */
   readonly initial: Partial<ApiRecord>;
+  /** Values that the form begins with in place of those of the record. */
+  readonly filled?: Partial<ApiRecord> | undefined;
   /** The records that a reference can name, by member. */
   readonly options?: Readonly<Record<string, readonly Option[] | undefined>>;
   /** Hints that depend on the values, by member. */
@@ -32,11 +34,11 @@ export interface RecordFormProps {
  * unique, it is linked to.
  */
 export function RecordForm(props: RecordFormProps) {
-  const { description, parentKey, verb, initial, options = {}, hintsFor, follow, save } = props;
+  const { description, parentKey, verb, initial, filled, options = {}, hintsFor, follow, save } = props;
   const fields = fieldsOf(description, verb);
   const [before] = useState(() => valuesOf(fields, initial));
   const { input, change, sentenceOf, refused, problem, isBusy, send, form } = useForm({
-    initial: before,
+    initial: valuesOf(fields, { ...initial, ...filled }),
     brokenRulesOf: (values) => brokenRulesOf(fields, values, verb),
     save: (values) => save(inputOf(fields, values, verb === 'create' ? undefined : before), values),
     follow,

@@ -36,6 +36,8 @@ export interface Person {
   readonly id: string;
   readonly name: string;
   readonly email: string;
+  /** The ID of the link to Google. */
+  readonly link: string;
   readonly subject: string;
   /** Undefined for every second one. */
   readonly username: string | undefined;
@@ -47,7 +49,7 @@ export function personAt(number: number): Person {
   const initial = INITIALS.charAt(Math.floor(number / NAMES));
   const address = `${first}.${family}`.toLowerCase();
   return {
-    ...{ realm: String(REALMS[number % REALMS.length]?.realm), id: id(4, number) },
+    ...{ realm: String(REALMS[number % REALMS.length]?.realm), id: id(4, number), link: id(5, number) },
     name: `${first} ${initial}. ${family}`,
     email: `${address}${number < NAMES ? '' : number}@firma.example`,
     subject: String(100_000_000_000_000_000_000n + BigInt(number)),
@@ -67,13 +69,13 @@ function* lines(): Generator<object> {
     yield { type: 'password_profile', realm_id, id: passwords, name: 'Usernames', meta };
   }
   for (let number = 0; number < CROWD; number += 1) {
-    const { realm: realm_id, id: user, name, email, subject, username } = personAt(number);
+    const { realm: realm_id, id: user, name, email, link, subject, username } = personAt(number);
     const { google, passwords } = REALMS[number % REALMS.length] as (typeof REALMS)[number];
     const owner = { realm_id, user_authentication_info_id: user };
     yield { type: 'user_authentication_info', realm_id, id: user, name, email, meta };
     yield {
       type: 'user_authentication_oidc_profile_info',
-      ...{ ...owner, id: id(5, number), subject, issuer: GOOGLE, oidc_profile_id: google, meta },
+      ...{ ...owner, id: link, subject, issuer: GOOGLE, oidc_profile_id: google, meta },
     };
     if (username === undefined) continue;
     yield {

@@ -5,6 +5,7 @@ import type { Locator, Page } from 'playwright-core';
 import type { Uuid } from '../../src/model/id.ts';
 import type { ROLES } from '../../src/model/principal.ts';
 import { openSignInBudgets } from '../../src/sign_in/budgets.ts';
+import { signIn } from '../support/console_sign_in.ts';
 import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
 import { freshFolder, type Service } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
@@ -54,6 +55,15 @@ if (!shop) throw new Error('no realm');
 export const ALL: readonly Role[] = ['read', 'support', 'everything'];
 const SUPPORT: readonly Role[] = ['support', 'everything'];
 const EVERYTHING: readonly Role[] = ['everything'];
+
+/** Another session changes the subject of a link. */
+async function changeSubject(service: Service, { realm, id, link }: Person, subject: string): Promise<void> {
+  const user = `/v2/authentication-realms/${realm}/user-authentication-info/${id}`;
+  const data = { type: 'user_authentication_oidc_profile_info', subject };
+  const { access_token } = await signIn(service, { scope: 'support', label: 'colleague' });
+  const path = `${user}/user-authentication-oidc-profile-info/${link}`;
+  expect((await service.put(path, access_token, { data })).status).toBe(200);
+}
 
 const titleOf = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 });
 const main = (page: Page) => page.getByRole('main');
@@ -192,6 +202,22 @@ export const TASKS: readonly Task[] = [
       await press('Merge');
       await titleOf(page, person.name).waitFor();
       await linkRow(page, 'OIDC link', other.subject).waitFor();
+    },
+  },
+  {
+    number: 10,
+    clicksMax: 4,
+    title: 'see who changed a link, and bring it back',
+    roles: SUPPORT,
+    async run({ service, page, open, click, press, person }) {
+      await changeSubject(service, person, `${person.subject}9`);
+      await open(person.email);
+      const change = page.getByRole('region', { name: 'History' }).getByRole('listitem').first();
+      await change.getByText('console:colleague').waitFor();
+      await click(change.getByText('Before and after'));
+      await click(change.getByRole('button', { name: 'Restore' }));
+      await press('Save');
+      await linkRow(page, 'OIDC link', person.subject).waitFor();
     },
   },
   {

@@ -82,7 +82,7 @@ const WITHHELD = {
 } as const;
 
 /** The values before and after a change. */
-function EntryValues({ entry: { before, after, withheld } }: { readonly entry: Entry }) {
+export function EntryValues({ entry: { before, after, withheld } }: { readonly entry: Entry }) {
   if (!hasScope(useObservable(session), 'history:read'))
     return (
       <p class="hint entry-hint">
@@ -91,8 +91,7 @@ function EntryValues({ entry: { before, after, withheld } }: { readonly entry: E
     );
   const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return (
-    <section class="entry-log" aria-label="Before and after">
-      <h3>Before and after</h3>
+    <div class="entry-log">
       {withheld && <p class="note note-warn">{WITHHELD[withheld]}</p>}
       {members.length > 0 && (
         <div class="table-frame">
@@ -121,6 +120,6 @@ function EntryValues({ entry: { before, after, withheld } }: { readonly entry: E
         </div>
       )}
       {members.length === 0 && !withheld && <p class="faint">No field of the record itself changed.</p>}
-    </section>
+    </div>
   );
 }

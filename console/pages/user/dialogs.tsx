@@ -20,7 +20,9 @@ export type UserAction = 'edit' | 'merge' | 'delete' | 'erase' | keyof typeof AC
 export type Action =
   | { readonly kind: UserAction }
   /** `from`: a removed link to create again. */
-  | { readonly kind: 'add'; readonly links: LinkKind; readonly from?: ApiRecord }
+  | { readonly kind: 'add'; readonly links: LinkKind; readonly from?: Partial<ApiRecord> }
+  /** `filled`: the values to restore. */
+  | { readonly kind: 'restore'; readonly link: Link | undefined; readonly filled: Partial<ApiRecord> }
   | { readonly kind: 'editLink' | 'moveLink' | 'removeLink' | 'history'; readonly link: Link };
 
 interface UserDialogProps {
@@ -43,14 +45,19 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
   };
   switch (action.kind) {
     case 'edit':
+    case 'restore':
+    case 'editLink': {
+      const link = 'link' in action ? action.link : undefined;
       return (
         <EditRecordDialog
-          description={RESOURCES.users}
-          recordKey={[realm, user]}
+          description={link?.description ?? RESOURCES.users}
+          recordKey={link ? [realm, user, link.record.id] : [realm, user]}
+          filled={'filled' in action ? action.filled : undefined}
           onDone={done}
-          onClose={onClose}
+          onClose={done}
         />
       );
+    }
     case 'add':
       return (
         <AddLinkDialog
@@ -59,15 +66,6 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
           from={action.from}
           onDone={done}
           onClose={onClose}
-        />
-      );
-    case 'editLink':
-      return (
-        <EditRecordDialog
-          description={action.link.description}
-          recordKey={[realm, user, action.link.record.id]}
-          onDone={done}
-          onClose={done}
         />
       );
     case 'history':
@@ -245,7 +243,7 @@ function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
 interface AddLinkProps {
   readonly userKey: readonly [realm: string, user: string];
   readonly kind: LinkKind;
-  readonly from: ApiRecord | undefined;
+  readonly from: Partial<ApiRecord> | undefined;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }

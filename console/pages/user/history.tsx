@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { type ListPage, pagesOf, readPages } from '../../api/list_page.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { useAction } from '../../form/use_action.tsx';
@@ -10,6 +11,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { actorName, useClients } from '../changes/actors.ts';
 import { type Entry, searchChanges } from '../changes/entry.ts';
+import { EntryValues } from '../changes/entry_dialog.tsx';
 
 /** Pages per load. */
 const PAGES_MAX = 5;
@@ -44,15 +46,21 @@ export function useChanges(realm: string, user: string, version?: string) {
 
 export type Changes = ReturnType<typeof useChanges>;
 
+interface HistoryProps {
+  readonly changes: Changes;
+  /** A button that restores the values before a change, if this session can. */
+  readonly restoreOf?: ((entry: Entry) => ComponentChildren) | undefined;
+}
+
 /** The changes of a user and its links. */
-export function History({ changes }: { readonly changes: Changes }) {
+export function History({ changes, restoreOf }: HistoryProps) {
   if (!changes.mayRead) return null;
   return (
     <section class="card" aria-label="History">
       <div class="card-head">
         <h2>History</h2>
       </div>
-      <ChangeList changes={changes} isListed={(entry) => !isTimestampOnly(entry)} />
+      <ChangeList changes={changes} isListed={(entry) => !isTimestampOnly(entry)} restoreOf={restoreOf} />
     </section>
   );
 }
@@ -68,14 +76,14 @@ export function LinkHistory({ realm, user, link }: LinkHistoryProps) {
   return <ChangeList changes={useChanges(realm, user)} isListed={({ record_id }) => record_id === link} />;
 }
 
-interface ChangeListProps {
-  readonly changes: Changes;
+interface ChangeListProps extends HistoryProps {
   readonly isListed: (entry: Entry) => boolean;
 }
 
 /** Newest first, with a button for older ones. */
-function ChangeList({ changes, isListed }: ChangeListProps) {
+function ChangeList({ changes, isListed, restoreOf }: ChangeListProps) {
   const { fetched, clients, isBusy, problem, onOlder } = changes;
+  const maySeeValues = hasScope(useObservable(session), 'history:read');
   return (
     <Loaded fetched={fetched}>
       {(pages) => (
@@ -100,6 +108,13 @@ function ChangeList({ changes, isListed }: ChangeListProps) {
                 <span class="faint small">
                   <UntrustedText text={actorName(clients, entry.client_id)} />
                 </span>
+                {maySeeValues && (
+                  <details>
+                    <summary class="small">Before and after</summary>
+                    <EntryValues entry={entry} />
+                    {restoreOf?.(entry)}
+                  </details>
+                )}
               </li>
             ))}
           </ol>

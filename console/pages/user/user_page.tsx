@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { Problem } from '../../api/problem.ts';
 import { type ApiRecord, RESOURCES } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
+import { fieldsOf } from '../../form/record_form.tsx';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
@@ -11,8 +12,9 @@ import { EmptyState, Loaded, Loading, ProblemNote } from '../../parts/notices.ts
 import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
-import { hasScope, session } from '../../session/session.ts';
+import { hasScope, type SessionState, session } from '../../session/session.ts';
 import { actorName } from '../changes/actors.ts';
+import type { Entry } from '../changes/entry.ts';
 import { realmBreadcrumbs } from '../realms/record_views.tsx';
 import { type Action, type UserAction, UserDialog } from './dialogs.tsx';
 import { History, useChanges } from './history.tsx';
@@ -236,7 +238,30 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
         </div>
         <RecordFacts description={RESOURCES.users} record={user.record} />
       </section>
-      <History changes={changes} />
+      <History changes={changes} restoreOf={(entry) => restoreOf(entry, loaded, state, onAction)} />
     </>
   );
+}
+
+/** Restores members of the user and its OIDC links: passwords and usernames stay as they are. */
+function restoreOf(
+  { kind, what, record_id: id, before, withheld }: Entry,
+  { user, links }: UserWithLinks,
+  state: SessionState,
+  onAction: (action: Action) => void,
+) {
+  const [oidc] = LINK_KINDS;
+  const description = [RESOURCES.users, oidc.description].find(({ name }) => name === kind);
+  if (!description || withheld || !hasScope(state, `${description.scope}:write`)) return undefined;
+  const link = links.find(({ record }) => record.id === id);
+  const isThere = link !== undefined || id === user.record.id;
+  const button = (action: Action) => (
+    <button type="button" class="button" onClick={() => onAction(action)}>
+      Restore
+    </button>
+  );
+  if (what === 'updated' && isThere && fieldsOf(description, 'update').some(({ name }) => name in before))
+    return button({ kind: 'restore', link, filled: before });
+  if (what === 'deleted' && !isThere) return button({ kind: 'add', links: oidc, from: before });
+  return undefined;
 }
