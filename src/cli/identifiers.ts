@@ -2,20 +2,29 @@ import { InvalidArgumentError } from 'commander';
 import { Refusal } from '../model/fault.ts';
 import { parseUuid, type Uuid } from '../model/id.ts';
 import { keyColumns, type Resource } from '../model/resource.ts';
-import { RESOURCES } from '../model/resources.ts';
+import { DESCRIPTIONS, RESOURCES } from '../model/resources.ts';
 
 /** The name of a resource on the command line: its table name with hyphens. */
 export function commandLineName({ table }: Resource): string {
   return table.replaceAll('_', '-');
 }
 
-export const RESOURCE_HELP = `one of ${RESOURCES.map(commandLineName).join(', ')}`;
+/** The short names of resources, as guides and the console use them. */
+const SHORT_NAMES: Readonly<Record<string, Resource>> = {
+  realms: DESCRIPTIONS.realms,
+  providers: DESCRIPTIONS.oidcProfiles,
+  users: DESCRIPTIONS.users,
+  links: DESCRIPTIONS.oidcProfileInfos,
+  usernames: DESCRIPTIONS.passwordProfileInfos,
+};
 
-/** The resource with this command-line name, full name or `type`. Throws a Refusal that lists the names. */
+export const RESOURCE_HELP = `one of ${RESOURCES.map(commandLineName).join(', ')}; or ${Object.keys(SHORT_NAMES).join(', ')}`;
+
+/** The resource with this short name, command-line name, full name or `type`. Throws a Refusal that lists the names. */
 export function parseResourceName(word: string): Resource {
-  const found = RESOURCES.find((resource) =>
-    [commandLineName(resource), resource.name, resource.type].includes(word),
-  );
+  const found =
+    SHORT_NAMES[word] ??
+    RESOURCES.find((resource) => [commandLineName(resource), resource.name, resource.type].includes(word));
   if (!found) throw new Refusal(`the resource must be ${RESOURCE_HELP}`, { isUsage: true });
   return found;
 }

@@ -94,6 +94,26 @@ test('get prints two columns, list prints a table, and both accept full resource
   expect(at(table[2], 'jane@')).toBe(at(table[0], 'email'));
 }, 300_000);
 
+test('the short names of resources reach the same records', async () => {
+  const own = await createRecord('realms', 'name=Store');
+  expect(await json(['get', 'realms', own])).toMatchObject([{ id: own }]);
+  const provider = await createRecord('providers', own, 'name=Login', discovery, 'client_id=shop');
+  const passwords = await createRecord('password-profile', own, 'name=Passwords');
+  const user = await createRecord('users', own, 'name=Jane Doe', 'email=jane@example.com');
+  const link = await createRecord('links', own, user, 'subject=auth0|1', `oidc_profile_id=${provider}`);
+  const username = await createRecord(
+    'usernames',
+    own,
+    user,
+    'username=jane',
+    `password_profile_id=${passwords}`,
+  );
+  expect(await json(['list', 'oidc-profile-info', own, user])).toMatchObject([{ id: link }]);
+  expect(await json(['list', 'password-profile-info', own, user])).toMatchObject([{ id: username }]);
+  expect(await json(['list', 'user-info', own])).toMatchObject([{ id: user }]);
+  expect(await json(['list', 'oidc-profile', own])).toMatchObject([{ id: provider }]);
+}, 300_000);
+
 test('list applies --limit, --filter and --sort', async () => {
   const own = await createRecord('realm', 'name=Store');
   const client = JSON.parse((await run(['list', 'realm', '--json', '--limit', '1'])).stdout);

@@ -203,7 +203,8 @@ describe('commands of the added resource', () => {
     expect(names).toHaveLength(7);
     for (const command of ['get', 'delete']) {
       const { code, stderr } = await run([command, 'phone', ids.realm]);
-      expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${names.join(', ')}\n`]);
+      const error = `authrealm: the resource must be one of ${names.join(', ')}; or realms, providers, users, links, usernames\n`;
+      expect([code, stderr]).toEqual([2, error]);
     }
   });
 });
