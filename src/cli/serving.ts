@@ -27,7 +27,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const { processes } = settings;
   const bootstrap = bootstrapClientOf(settings);
   const stopped = receiveStopSignal();
-  const log = openLog();
+  const log = openLog(settings.logFormat);
   reportOpenFiles(settings, log);
   const db = await openDatabase(settings, systemClock, false, (done) =>
     log.write({ event: 'migrated', ...done }),
@@ -94,7 +94,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
   try {
     const db = await reopenDatabase(settings, systemClock);
     try {
-      service = await serve(settings, { ...db, allMetrics }, openLog(), systemClock);
+      service = await serve(settings, { ...db, allMetrics }, openLog(settings.logFormat), systemClock);
       parent.ready({ url: service.url } satisfies Listening);
       await ended;
       await service.drain(settings.drainDelay);

@@ -18,7 +18,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   Console: ['noConsole'],
   'Outgoing requests': ['offline', 'allowPrivate'],
   'Audit log and retention': ['logSignIns', 'retentionDays', 'checkpointFile'],
-  'Logs and metrics': ['requestLogging', 'metrics'],
+  'Logs and metrics': ['requestLogging', 'logFormat', 'metrics'],
 };
 
 export function groupOf(name: SettingName): string {

@@ -174,6 +174,10 @@ export const SETTINGS = nameSettings({
     details: 'See [logs](../guides/monitoring.md#logs).',
     ...choice('off', 'sampled', 'full'),
   },
+  logFormat: {
+    doc: 'format of the log; default: text if standard error is a terminal, otherwise json',
+    ...choice('json', 'text'),
+  },
   metrics: {
     value: 'HOST:PORT',
     doc: 'address to serve Prometheus metrics on, without a token; port 0 chooses a free one; default: none',

@@ -1,7 +1,11 @@
 import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { attempt } from '../../model/attempt.ts';
 import { systemClock } from './clock.ts';
-import { STANDARD_ERROR, writeAll } from './standard_streams.ts';
+import { escapeUnprintable, STANDARD_ERROR, writeAll } from './standard_streams.ts';
+
+/** One JSON object per line, or a line of words for people. */
+export type LogFormat = 'json' | 'text';
 
 /** Which requests are logged: only failed ones, one in a hundred, or all. */
 export type RequestLogging = 'off' | 'sampled' | 'full';
@@ -145,6 +149,7 @@ export interface Log {
 }
 
 const [INFO, WARN, ERROR] = [30, 40, 50];
+const LEVEL_NAMES: Readonly<Record<number, string>> = { [INFO]: 'INFO', [WARN]: 'WARN', [ERROR]: 'ERROR' };
 
 export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   started: INFO,
@@ -171,11 +176,20 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
   fault: ERROR,
 };
 
+/** `2026-01-31T12:00:00.000Z INFO started url=http://127.0.0.1:8080 version=0.9.0`; a value with a space is quoted as in JSON. */
+function textLine(level: number, time: string, { event, ...members }: LogRecord): string {
+  const words = Object.entries(members).map(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `${name}=${/^[!#-~]+$/.test(text) ? text : escapeUnprintable(JSON.stringify(text))}`;
+  });
+  return [time, LEVEL_NAMES[level], event, ...words].join(' ');
+}
+
 /**
- * Writes one JSON line for each event to standard error, asynchronously. Lines that it does not accept, on a full disk for example, are lost:
- * the service continues.
+ * Writes a line for each event to standard error, asynchronously. Lines that it does not accept, on a full disk for example, are lost:
+ * the service continues. Default: text for a terminal, JSON for everything else.
  */
-export function openLog(): Log {
+export function openLog(format: LogFormat = isatty(STANDARD_ERROR) ? 'text' : 'json'): Log {
   const repetitions = openRepetitions(writeLine);
   let waiting = '';
   let written: Promise<void> = Promise.resolve();
@@ -189,7 +203,10 @@ export function openLog(): Log {
   function writeLine(record: LogRecord): void {
     const isScheduled = waiting !== '';
     const time = new Date(systemClock.now()).toISOString();
-    waiting += `${JSON.stringify({ level: LOG_LEVELS[record.event], time, ...record })}\n`;
+    const level = LOG_LEVELS[record.event];
+    const line =
+      format === 'text' ? textLine(level, time, record) : JSON.stringify({ level, time, ...record });
+    waiting += `${line}\n`;
     if (isScheduled) return;
     written = written.then(writeWaiting).catch(() => undefined);
   }
