@@ -53,8 +53,9 @@ export interface Description {
 /** A limit on a metric, from an alert rule. */
 export interface HealthCheck {
   readonly name: string;
-  /** The value is broken above it. */
+  /** The value is broken above it, or below it if it is a minimum. */
   readonly limit: number;
+  readonly isMinimum: boolean;
   readonly metric: string;
   /** Patterns that labels of a sample must match. */
   readonly labels: readonly (readonly [label: string, pattern: string])[];

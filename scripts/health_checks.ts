@@ -23,7 +23,7 @@ export function readHealthChecks(): readonly HealthCheck[] {
 
 /** Throws for an expression that the console cannot evaluate. */
 function checkOf({ alert, expr, annotations }: AlertRule): HealthCheck {
-  const [, value = '', limit] = /^(.+) > ([\d.]+)$/.exec(expr) ?? [];
+  const [, value = '', comparison, limit] = /^(.+) ([<>]) ([\d.]+)$/.exec(expr) ?? [];
   const [part = '', per] = value.split(' / ');
   const [, over, metric, labels = '', window] =
     /(?:(rate|increase)\()?(authrealm_\w+)(?:\{(.*?)\})?(?:\[(\w+)\])?/.exec(part) ?? [];
@@ -33,6 +33,7 @@ function checkOf({ alert, expr, annotations }: AlertRule): HealthCheck {
   return {
     name: nameOf(alert),
     limit: Number(limit),
+    isMinimum: comparison === '<',
     metric: metric.replace(/_bucket$/, ''),
     labels: [...labels.matchAll(/(\w+)=~?"([^"]*)"/g)].map(([, label = '', pattern = '']) => [
       label,

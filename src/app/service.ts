@@ -32,7 +32,7 @@ import { openOidcSignIn } from './oidc_sign_in.ts';
 import type { OpenDatabase } from './open_database.ts';
 import { outboundRules } from './outbound.ts';
 import type { ServiceContext } from './service_context.ts';
-import { ageMetrics, serviceMetrics } from './service_metrics.ts';
+import { ageMetrics, serviceMetrics, upkeepMetrics } from './service_metrics.ts';
 import { openSignIn } from './sign_in.ts';
 import { openUsageTracking } from './usage.ts';
 
@@ -161,7 +161,8 @@ export async function serve(
     return [...routes, ...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(extraRoute ? [extraRoute] : [])];
   };
   const observers = { ...usage, limits, meter: metrics.meter };
-  const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
+  const listener = serverSettings(settings);
+  const server = await startServer(listener, log, makeRoutes, observers);
   const descriptors = watchDescriptors(log);
   const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredSignIns], clock);
   const checkpoints = startCheckpointFile(context);
@@ -169,6 +170,7 @@ export async function serve(
   metrics.add(
     serviceMetrics(context, { ...sources, pending: server.pending }),
     ageMetrics(METRICS.checkpointAge, checkpoints.ageMs),
+    upkeepMetrics(context, listener.tls),
     passwords.collect,
   );
   return {

@@ -1,10 +1,14 @@
+import { X509Certificate } from 'node:crypto';
 import type { DeliveryLag } from '../deliver/store/progress.ts';
+import type { ServerSettings } from '../http/server/server.ts';
 import { LIMITS } from '../model/limits.ts';
 import { VERSION } from '../model/version.ts';
 import { METRICS } from '../ops/metrics/declarations.ts';
 import { familyOf, type Labels, type Sample, type SampleFamily } from '../ops/metrics/family.ts';
 import { type Collector, startTimeGauge } from '../ops/metrics/metrics.ts';
+import { lastBackupPath, readManifest } from '../ops/store/backups/manifest.ts';
 import type { QueueFigures } from '../ops/store/engine.ts';
+import { fileOf } from '../ops/store/open.ts';
 import { SIGN_IN_PLACES_MAX } from '../sign_in/queue.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -72,6 +76,23 @@ export function ageMetrics(
   return () => {
     const age = ageMs();
     return [familyOf(metric, age === undefined ? undefined : age / 1_000)];
+  };
+}
+
+/** The age of the last backup, and the validity of the certificate that is served. */
+export function upkeepMetrics(
+  { settings: { database }, clock }: Pick<ServiceContext, 'settings' | 'clock'>,
+  tls: ServerSettings['tls'],
+): Collector {
+  const file = fileOf(database);
+  const expiresAt = tls && Date.parse(new X509Certificate(tls.cert).validTo);
+  return () => {
+    const now = clock.now();
+    const takenAt = file === undefined ? undefined : readManifest(lastBackupPath(file))?.taken_at;
+    return [
+      familyOf(METRICS.backupAge, takenAt === undefined ? undefined : (now - Date.parse(takenAt)) / 1_000),
+      familyOf(METRICS.certificateExpiry, expiresAt && (expiresAt - now) / 1_000),
+    ];
   };
 }
 

@@ -92,6 +92,14 @@ const CASES: Readonly<Record<string, readonly [within: Metrics, beyond: Metrics]
     { authrealm_checkpoint_age_seconds: [sample(600)] },
     { authrealm_checkpoint_age_seconds: [sample(601)] },
   ],
+  'Backup late': [
+    { authrealm_backup_age_seconds: [sample(129_600)] },
+    { authrealm_backup_age_seconds: [sample(129_601)] },
+  ],
+  'Certificate expires': [
+    { authrealm_certificate_expiry_seconds: [sample(1_209_600)] },
+    { authrealm_certificate_expiry_seconds: [sample(1_209_599)] },
+  ],
   'Webhook lag': [
     { authrealm_webhook_lag_seconds: [sample(900, { webhook: 'a' })] },
     { authrealm_webhook_lag_seconds: [sample(0, { webhook: 'a' }), sample(901, { webhook: 'b' })] },

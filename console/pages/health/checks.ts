@@ -15,7 +15,8 @@ export function runCheck(
   earlier: MetricsReading | undefined,
 ): CheckResult {
   const value = measure(check, now, earlier);
-  return { check, value, isBroken: value !== undefined && value > check.limit };
+  const isBelow = value !== undefined && value < check.limit;
+  return { check, value, isBroken: check.isMinimum ? isBelow : value !== undefined && value > check.limit };
 }
 
 function measure(check: HealthCheck, now: MetricsReading, earlier?: MetricsReading): number | undefined {

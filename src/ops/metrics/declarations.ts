@@ -130,6 +130,20 @@ export const METRICS = {
     help: 'Time since checkpoints and erasures were last written to the checkpoint file.',
     details: 'More than a minute: a disk is full, for example. See [checkpoints](../audit.md#checkpoints).',
   },
+  backupAge: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_backup_age_seconds',
+    help: 'Time since the last backup by authrealm backup was taken.',
+    details: 'Of a SQLite file, from its first backup on.',
+  },
+  certificateExpiry: {
+    kind: 'gauge',
+    across: 'min',
+    name: 'authrealm_certificate_expiry_seconds',
+    help: 'Time until the TLS certificate that is served expires.',
+    details: 'With `--tls-cert`.',
+  },
   accessTableAge: {
     kind: 'gauge',
     across: 'max',

@@ -9,7 +9,8 @@ import { FAULTS, GRANT_FAULTS } from '../../../src/model/fault.ts';
 import { METRICS, type MetricDeclaration } from '../../../src/ops/metrics/declarations.ts';
 import { systemClock } from '../../../src/ops/process/clock.ts';
 import { freshDatabase } from '../../support/database.ts';
-import { runAuthrealm } from '../../support/processes.ts';
+import { atEnd } from '../../support/ending.ts';
+import { AUTHREALM, runAuthrealm, startCommand } from '../../support/processes.ts';
 import { type ParsedFamily, readPrometheus } from '../../support/prometheus_text.ts';
 import { createFixture, freshFolder } from '../../support/service.ts';
 import { startServiceProcess } from '../../support/service_process.ts';
@@ -142,6 +143,20 @@ describe('queries of alert rules and dashboard', async () => {
   const names = ['authrealm_webhook_delivery_duration_seconds', 'authrealm_webhook_lag_seconds'];
   do families = await readMetrics();
   while (!names.every((name) => families.has(name)));
+
+  // A SQLite file of which there is a backup, served with a certificate: the listener of the metrics has none.
+  const file = await freshDatabase('sqlite');
+  const folder = freshFolder();
+  const [cert, key] = ['cert', 'key'].map((name) => join(ROOT, `test/fixtures/localhost.${name}.pem`));
+  await (await openDatabase(file.settings(), systemClock)).engine.close();
+  expect((await runAuthrealm(['backup', '--into', folder, ...file.args])).code).toBe(0);
+  const tls = ['--port', '0', '--metrics', '127.0.0.1:0', '--tls-cert', `${cert}`, '--tls-key', `${key}`];
+  const secure = startCommand([AUTHREALM, 'serve', ...tls, ...file.args]);
+  atEnd(() => secure.stop());
+  const secureMetrics = (await secure.line(/^metrics on /)).slice('metrics on '.length);
+  const upkeep = readPrometheus(await (await fetch(secureMetrics)).text());
+  for (const { name } of [METRICS.backupAge, METRICS.certificateExpiry])
+    families = new Map([...families, [name, upkeep.get(name) as ParsedFamily]]);
 
   /** Labels that Prometheus adds to each series. */
   const ADDED = ['instance', 'job'];

@@ -94,10 +94,13 @@ describe('a backup', () => {
     });
   });
 
-  test('a backup of a closed database leaves no other files next to it', async () => {
+  test('a backup of a closed database leaves only a copy of its manifest next to it', async () => {
     const { path } = await createStoredDatabase(1);
-    await runOnFile(path, 'backup', '--to', join(freshFolder(), 'there.db'));
-    expect(readdirSync(dirname(path)).sort()).toEqual(['stored.db', 'stored.db.key']);
+    const to = join(freshFolder(), 'there.db');
+    await runOnFile(path, 'backup', '--to', to);
+    const names = readdirSync(dirname(path)).sort();
+    expect(names).toEqual(['stored.db', 'stored.db.key', 'stored.db.last-backup']);
+    expect(readFileSync(`${path}.last-backup`, 'utf8')).toBe(readFileSync(`${to}.json`, 'utf8'));
   });
 
   test('a backup of a damaged database is refused, and no older backup is removed', async () => {

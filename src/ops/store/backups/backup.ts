@@ -6,7 +6,7 @@ import { syncPath } from '../../../sql/fsync.ts';
 import type { Program } from '../../../sql/migrations.ts';
 import { toRefusal } from '../../../sql/refusals.ts';
 import { copyDatabaseFile, publish } from '../../../sql/sqlite/file_copy.ts';
-import { type Manifest, manifestPath, readManifest } from './manifest.ts';
+import { lastBackupPath, type Manifest, manifestPath, readManifest } from './manifest.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
 import { verifyDatabaseFile } from './verification.ts';
 
@@ -41,9 +41,11 @@ export async function backUp(database: string, target: BackupTarget, { version, 
       schema: summary.schema,
       store_id: summary.storeId,
     };
-    writeFileSync(manifestPath(draft), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    const manifestText = `${JSON.stringify(manifest, null, 2)}\n`;
+    writeFileSync(manifestPath(draft), manifestText, { mode: 0o600 });
     syncPath(manifestPath(draft));
     publishWithManifest(draft, path);
+    writeFileSync(lastBackupPath(database), manifestText, { mode: 0o600 });
     const removed =
       'file' in target || target.keepDays === undefined
         ? []

@@ -23,6 +23,11 @@ export function manifestPath(backup: string): string {
   return `${backup}.json`;
 }
 
+/** The copy of the manifest of the last backup, next to the database. */
+export function lastBackupPath(database: string): string {
+  return `${database}.last-backup`;
+}
+
 /** Reads a manifest; undefined where the file is not a valid one. */
 export function readManifest(path: string): Manifest | undefined {
   return attempt(() => MANIFEST.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data);
