@@ -1,12 +1,20 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT, run, runBuild, writeTarGz } from './build.ts';
+import { ROOT, run, runBuild, withTemporaryFolder, writeTarGz } from './build.ts';
 import { licenseTexts } from './licenses.ts';
 
 /**
  * Writes the npm package: what `files` of package.json names, with the client library and the licenses written again. npm lists
  * the files and tar writes them, because the modes in an archive of `npm pack` depend on the umask of the checkout.
  */
+
+const MANIFEST = 'package.json';
+
+/** package.json without the scripts and development dependencies, which only a clone uses. */
+function publishedManifest(): string {
+  const manifest = JSON.parse(readFileSync(join(ROOT, MANIFEST), 'utf8'));
+  return `${JSON.stringify({ ...manifest, scripts: undefined, devDependencies: undefined }, null, 2)}\n`;
+}
 
 interface PackList {
   readonly filename: string;
@@ -21,7 +29,11 @@ await runBuild(async (folder) => {
     await run(['npm', 'pack', '--dry-run', '--ignore-scripts', '--json']),
   ) as [PackList];
   const archive = join(folder, filename);
-  const names = files.map(({ path }) => path).sort();
-  await writeTarGz(archive, '--no-recursion', '--transform=s,^,package/,', ...names);
+  const names = files.map(({ path }) => path).filter((path) => path !== MANIFEST);
+  await withTemporaryFolder(async (own) => {
+    writeFileSync(join(own, MANIFEST), publishedManifest());
+    const ofFolders = ['-C', own, MANIFEST, '-C', ROOT, ...names];
+    await writeTarGz(archive, '--no-recursion', '--transform=s,^,package/,', ...ofFolders);
+  });
   return [archive];
 });

@@ -69,6 +69,9 @@ test('the package contains what runs, its license, those of bundled packages, an
     ...['package.json', 'src'],
   ]);
   expect(listed).toContain('package/dist/console/index.html');
+  const published = JSON.parse(await run('/', 'tar', '-xOf', archive, 'package/package.json'));
+  const { scripts: _, devDependencies: __, ...ofUsers } = manifest as unknown as Record<string, unknown>;
+  expect(published).toEqual(ofUsers);
   const licenses = await run('/', 'tar', '-xOf', archive, 'package/dist/licenses.txt');
   expect(licenses).toBe(licenseTexts());
 });
