@@ -162,6 +162,78 @@ describe('compose.yaml', () => {
   });
 });
 
+describe('kubernetes.yaml', () => {
+  interface Deployment {
+    readonly kind: string;
+    readonly spec: {
+      readonly replicas: number;
+      readonly strategy: { readonly type: string };
+      readonly template: { readonly spec: Pod };
+    };
+  }
+  interface Pod {
+    readonly terminationGracePeriodSeconds: number;
+    readonly containers: readonly Container[];
+    readonly volumes: readonly { readonly name: string }[];
+  }
+  interface Container {
+    readonly image: string;
+    readonly args: readonly string[];
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+    readonly readinessProbe: Probe;
+    readonly livenessProbe: Probe;
+    readonly startupProbe: Probe;
+    readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+  }
+  interface Probe {
+    readonly httpGet: { readonly path: string; readonly port: string };
+  }
+
+  const documents = YAML.parse(read('deploy/kubernetes.yaml')) as readonly Deployment[];
+  const { spec } = documents.find(({ kind }) => kind === 'Deployment') as Deployment;
+  const pod = spec.template.spec;
+  const container = pod.containers[0] as Container;
+  const variables = Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
+  const [command, ...options] = container.args;
+  const flags = Object.fromEntries(
+    options.map((option) => {
+      const [, flag = '', value = ''] = /^--([a-z-]+)=(.+)$/.exec(option) ?? [];
+      const [name] = Object.entries(SETTINGS).find(([, setting]) => setting.flag === flag) ?? [option];
+      return [name, value];
+    }),
+  );
+
+  test('the program accepts the arguments and variables of kubernetes.yaml', () => {
+    expect(command).toBe('serve');
+    expect(Object.keys(flags).filter((name) => !(name in SETTINGS))).toEqual([]);
+    const settings = readSettings(flags, variables, { listens: true });
+    expect(settings.drainDelay).toBeGreaterThan(0);
+  });
+
+  test('kubernetes.yaml runs one pod of this release on one volume, and stops it only after its drain time', () => {
+    expect(container.image).toBe(`authrealm:${manifest.version}`);
+    expect([spec.replicas, spec.strategy.type]).toEqual([1, 'Recreate']);
+    expect(documents.filter(({ kind }) => kind === 'PersistentVolumeClaim')).toHaveLength(1);
+    expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(STOP_MS_MAX);
+  });
+
+  test('the volumes of kubernetes.yaml hold the database of the image and the master key', () => {
+    const folders = container.volumeMounts.map(({ mountPath }) => mountPath);
+    expect(folders).toEqual(['/data', dirname(variables.AUTHREALM_MASTER_KEY_FILE as string)]);
+    expect(container.volumeMounts.map(({ name }) => name)).toEqual(pod.volumes.map(({ name }) => name));
+    expect(read('scripts/release/image.ts')).toContain('AUTHREALM_DATABASE=sqlite:/data/');
+  });
+
+  test('the probes of kubernetes.yaml ask the paths of readiness and health', () => {
+    const { readinessProbe, livenessProbe, startupProbe } = container;
+    expect([readinessProbe, livenessProbe, startupProbe].map(({ httpGet }) => httpGet.path)).toEqual([
+      '/readyz',
+      '/healthz',
+      '/healthz',
+    ]);
+  });
+});
+
 test('systemd restarts the service after every end that systemctl did not ask for', () => {
   expect(valuesOf('deploy/authrealm.service', 'Restart')).toEqual(['always']);
   // The migration ends when it is done; the database may start much later.
