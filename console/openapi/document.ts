@@ -66,10 +66,16 @@ interface OperationObject {
   readonly 'x-authrealm-extension'?: boolean;
 }
 
+interface Tag {
+  readonly name: string;
+  readonly 'x-displayName'?: string;
+  readonly description?: string;
+}
+
 export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string };
   readonly security?: OperationObject['security'];
-  readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly tags: readonly Tag[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
@@ -109,8 +115,8 @@ export function apiOf(document: ApiDocument): Api {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => operationOf(document, [method, path], operation)),
   );
-  const groups = document.tags.map(({ name, description }) => ({
-    name,
+  const groups = document.tags.map(({ name, 'x-displayName': title = name, description }) => ({
+    name: title,
     description,
     operations: operations.filter(({ tag }) => tag === name),
   }));

@@ -206,8 +206,7 @@ export const CREATE_ACCOUNT_TOKENS: Operation<OidcDeps> = {
     return signIn(call, request, { realm, page }, deps);
   },
   document: ({ baseUrl }) => ({
-    summary:
-      'Sign in an account member by password or through a provider, sign up a new one, or renew an account token.',
+    summary: 'Sign in by password or through a provider, sign up, or renew an account token.',
     furtherScopes: [SIGN_UP_SCOPE],
     tag: 'account-members',
     query: offsetParameters(),

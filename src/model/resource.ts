@@ -144,6 +144,10 @@ export interface Resource<M extends Members = Members> {
   readonly protectedBy?: string;
   /** The description in the OpenAPI document. */
   readonly summary: string;
+  /** What people call a record and several of them. */
+  readonly words: readonly [one: string, many: string];
+  /** The summary of its creation in the OpenAPI document; default: "Create a …". */
+  readonly creation?: string;
 }
 
 /** Keeps the literal types of a description: the client library infers its types from them. */

@@ -23,6 +23,7 @@ export const realm = resource({
   bodyId: 'own',
   protectedBy: 'preset',
   summary: 'A group of users and of the profiles they sign in through.',
+  words: ['realm', 'realms'],
   members: {
     name: text(255).meta({ examples: ['Shop'] }),
     redirect_uris: z
@@ -88,6 +89,8 @@ export const oidcProfile = resource({
   },
   searchAllRealms: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'An external OpenID provider that users of the realm sign in through.',
+  words: ['provider', 'providers'],
+  creation: 'Add a provider to a realm.',
   members: {
     name: text(255).meta({ examples: ['Company login'] }),
     discovery_url: httpUrl(2048),
@@ -120,6 +123,8 @@ export const passwordProfile = resource({
   bodyId: 'own',
   searchAllRealms: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'A set of usernames with passwords that users of the realm sign in through.',
+  words: ['password profile', 'password profiles'],
+  creation: 'Give a realm a password profile, so that its users can have usernames.',
   members: {
     name: text(255).meta({ examples: ['Passwords'] }),
     username_format: z.enum(['any', 'email']).default('any'),
@@ -174,6 +179,8 @@ export const user = resource({
     by: [['id'], ['email'], ['name'], ['text']],
   },
   summary: 'A user of the realm.',
+  words: ['user', 'users'],
+  creation: 'Create a user, with its links and usernames if they are given.',
   members: {
     name: annotate(text(255).meta({ examples: ['Jane Doe'] }), { foldedKeyColumn: true, personal: true }),
     email: annotate(email().meta({ examples: ['jane@example.com'] }), {
@@ -235,6 +242,8 @@ export const oidcProfileInfo = resource({
     by: [['id'], ['subject'], ['issuer', 'subject']],
   },
   summary: 'The link between a user and a subject at an issuer.',
+  words: ['link', 'links'],
+  creation: 'Link a subject to a user.',
   members: {
     subject: annotate(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), {
       hashColumn: true,
@@ -279,6 +288,8 @@ export const passwordProfileInfo = resource({
     by: [['id'], ['username'], ['text']],
   },
   summary: 'The link between a user and a username with a password.',
+  words: ['username', 'usernames'],
+  creation: 'Give a user a username.',
   members: {
     username: annotate(username().meta({ examples: ['jane'] }), {
       foldedKeyColumn: true,

@@ -54,6 +54,7 @@ describe('dependents are derived from the resource descriptions', () => {
       selfPrefix: '/v2',
       scope: 's',
       summary: 'S.',
+      words: ['thing', 'things'],
       unique: [],
     } as const;
     const badge = described({

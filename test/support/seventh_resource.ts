@@ -65,6 +65,7 @@ const DESCRIPTION = `export const device = resource({
     pin: { schema: password(), hash: 'pin_hash', isNormalised: 'pin_normalised' },
   },
   summary: 'A device that a user signs in with.',
+  words: ['device', 'devices'],
   members: {
     serial: annotate(text(64), { personal: true }),
     label: annotate(text(100), { foldedKeyColumn: true, personal: true }),

@@ -42,13 +42,17 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       servers: [{ url: baseUrl }],
       security: [{ client_credentials: [] }],
       tags: [
-        ...RESOURCES.map(({ name, summary }) => ({ name, description: summary })),
-        { name: SETTINGS_TAG, description: 'Which realm is for whom, and the installation as a store.' },
-        { name: ACCOUNT_MEMBERS_TAG, description: 'The users of the account realm, read-only.' },
-        { name: 'changes', description: 'The change feed.' },
-        { name: 'service', description: 'Tokens, keys, metadata and health checks.' },
-        { name: CONSOLE_TAG, description: 'Console sign-in and sign-out.' },
-        { name: ADMIN_TAG, description: 'Clients, signing keys, webhooks, the audit log and erasures.' },
+        ...RESOURCES.map(({ name, words: [, many], summary }) => group(name, many, summary)),
+        group(SETTINGS_TAG, 'settings', 'Which realm is for whom, and the installation as a store.'),
+        group(
+          ACCOUNT_MEMBERS_TAG,
+          'sign-in to an account',
+          'Account tokens, and the users of the account realm.',
+        ),
+        group('changes', 'changes', 'The change feed.'),
+        group('service', 'tokens and health', 'Tokens, keys, metadata and health checks.'),
+        group(CONSOLE_TAG, 'console', 'Console sign-in and sign-out.'),
+        group(ADMIN_TAG, 'administration', 'Clients, signing keys, webhooks, the audit log and erasures.'),
       ],
       components: {
         securitySchemes: {
@@ -69,4 +73,9 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
     },
     { override: narrow },
   );
+}
+
+/** A tag with the title that people read: generators of clients make names of modules from `name`. */
+function group(name: string, title: string, description: string) {
+  return { name, 'x-displayName': `${title.charAt(0).toUpperCase()}${title.slice(1)}`, description };
 }

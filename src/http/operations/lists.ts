@@ -48,7 +48,7 @@ export function listCollection(resource: Resource): Operation<RecordDeps> {
       };
     },
     document: ({ schemas, examples }) => ({
-      summary: `List ${resource.name} records, newest first.`,
+      summary: `List the ${resource.words[1]}${resource.parent ? ` of a ${resource.parent.words[0]}` : ''}, newest first.`,
       query: parametersOfPage(resource, listParameters(resource)),
       success: pageAnswer(recordPageSchema(resource, schemas, 'page'), examples.page(resource)),
       faults: resource.filterables ? ['malformed_filter'] : [],

@@ -40,7 +40,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
       ]);
     },
     document: (context) => ({
-      summary: `Get one ${resource.name} record by its identifier.`,
+      summary: `Look up a ${resource.words[0]} by ID.`,
       ...(includes.length > 0 ? { query: includeParameter(includes, INCLUDE) } : {}),
       headers: ['If-None-Match'],
       success: { status: 200, description: 'The record.', ...recordAnswer(resource, context) },

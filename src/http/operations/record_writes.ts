@@ -41,7 +41,7 @@ export function create(resource: Resource): Operation<RecordDeps> {
       const { location } = context.examples;
       const children = includableBelow(resource);
       return {
-        summary: `Create one ${resource.name} record.`,
+        summary: resource.creation ?? `Create a ${resource.words[0]}.`,
         ...(children.length > 0 ? { furtherScopes: writeScopes(children) } : {}),
         headers: ['Idempotency-Key'],
         body: { schema: requestSchema(resource, 'create'), example: requestExample(resource, 'create') },
@@ -133,7 +133,7 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
       };
     },
     document: (context) => ({
-      summary: `Change one ${resource.name} record. Members absent from the body are unchanged.`,
+      summary: `Change a ${resource.words[0]}. Members absent from the body are unchanged.`,
       headers: ['If-Match'],
       body: { schema: context.schemas.update(resource), example: requestExample(resource, 'update') },
       success: { status: 200, description: 'The updated record.', ...recordAnswer(resource, context) },
@@ -145,6 +145,8 @@ export function update(resource: Resource, path: string): Operation<RecordDeps> 
 
 /** A DELETE. Its body is not read: one client sends a body (docs/wire.md#request-bodies). */
 export function remove(resource: Resource, path: string): Operation<RecordDeps> {
+  // No record depends on a link.
+  const hasDependents = !resource.parent?.parent;
   return recordOperation(resource, {
     name: `delete-${resource.name}`,
     method: 'DELETE',
@@ -166,14 +168,10 @@ export function remove(resource: Resource, path: string): Operation<RecordDeps> 
       };
     },
     document: () => ({
-      summary: `Delete one ${resource.name} record, the records below it and those that refer to it.`,
+      summary: `Delete a ${resource.words[0]}${hasDependents ? ', the records below it and those that refer to it' : ''}.`,
       headers: ['If-Match'],
       success: { status: 204, description: 'The record is deleted.' },
-      // No record depends on a link.
-      faults:
-        resource.parent?.parent && !resource.protectedBy
-          ? ['unknown_outcome']
-          : ['conflict', 'unknown_outcome'],
+      faults: hasDependents || resource.protectedBy ? ['conflict', 'unknown_outcome'] : ['unknown_outcome'],
     }),
   });
 }

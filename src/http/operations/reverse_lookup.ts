@@ -54,7 +54,7 @@ export function find(resource: Resource, rules: LookupRules): Operation<RecordDe
       };
     },
     document: ({ schemas, examples }) => ({
-      summary: `Find ${resource.name} records of a whole realm by their identity.`,
+      summary: `Find ${resource.words[1]} in a realm by ${rules.by[0]?.join(' and ')}.`,
       isExtension: true,
       query: z.object({
         filter: FILTER_PARAMETER.meta({
@@ -135,7 +135,7 @@ function searchOperation(
     body: 'json',
     ...operation,
     document: ({ schemas, examples }) => ({
-      summary: `Find ${resource.name} records with the filter in the body, which keeps it out of URL logs.`,
+      summary: `Find ${resource.words[1]} in a realm with the filter in the body, which keeps it out of URL logs.`,
       isExtension: true,
       description: `${resource.summary} ${filters}`,
       query: parametersOfPage(resource),

@@ -101,7 +101,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
       };
     },
     document: ({ schemas, examples }) => ({
-      summary: `Find ${resource.name} records in every realm that the token may read.`,
+      summary: `Find ${resource.words[1]} in every realm that the token may read.`,
       isExtension: true,
       description: `${resource.summary} The filter is one of: ${filterForms(rules)}.`,
       query: parametersOfPage(resource),
