@@ -2,8 +2,8 @@
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface ServiceOptions {
-  /** URL of the service, with its path prefix if it has one. */
-  readonly url: string;
+  /** URL of the service, with its path prefix if it has one. `connect` throws if it is undefined. */
+  readonly url: string | undefined;
   /**
    * Allows http to a host that is not loopback, where secret and tokens are sent unencrypted. Only for networks that are
    * protected otherwise. Default false.

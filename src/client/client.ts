@@ -21,9 +21,15 @@ export * from './filter.ts';
 export type * from './record_types.ts';
 export type * from './sign_in.ts';
 
-/** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
+/**
+ * The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt.
+ * `connect` throws for undefined ones, so that variables of the environment can be passed as they are.
+ */
 export type ConnectOptions = ServiceOptions &
-  ({ readonly clientId: string; readonly clientSecret: string } | { readonly token: () => Promise<string> });
+  (
+    | { readonly clientId: string | undefined; readonly clientSecret: string | undefined }
+    | { readonly token: () => Promise<string> }
+  );
 
 /** The service, one collection per resource. */
 export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> } & {
@@ -45,7 +51,12 @@ export function connect(options: ConnectOptions): DirectoryClient {
     totalTimeoutMs: wholeNumber('totalTimeoutMs', options.totalTimeoutMs ?? BOUNDS.totalTimeoutMs, 1),
   };
   const identity =
-    'token' in options ? tokenIdentity(options.token) : clientCredentialsIdentity(connection, options);
+    'token' in options
+      ? tokenIdentity(options.token)
+      : clientCredentialsIdentity(connection, {
+          clientId: given('clientId', options.clientId),
+          clientSecret: given('clientSecret', options.clientSecret),
+        });
   const send = (request: ServiceRequest) => sendWithRetries(connection, request, identity);
   const openCollection = (wire: WireFormat) => ({
     ...collectionMethods(wire, send),
@@ -63,7 +74,12 @@ export function connect(options: ConnectOptions): DirectoryClient {
   }) as DirectoryClient;
 }
 
-function serviceUrl({ url: raw, allowPlainHttp = false }: ServiceOptions): string {
+function given(name: string, value: string | undefined): string {
+  if (!value) throw new TypeError(`${name} is missing: pass it, or set the variable that it is read from`);
+  return value;
+}
+
+function serviceUrl({ url: raw = '', allowPlainHttp = false }: ServiceOptions): string {
   const url = URL.canParse(raw) ? new URL(raw) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || /[?#]/.test(raw)) {
     throw new TypeError(

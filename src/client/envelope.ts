@@ -5,6 +5,7 @@ import type { WireFormat, WireMember } from './wires.ts';
 export interface FlatRecord {
   readonly id: string;
   readonly key: readonly string[];
+  readonly parent: readonly string[];
   readonly created_at: string;
   readonly updated_at: string;
   readonly links: Readonly<Record<string, string>>;
@@ -84,11 +85,13 @@ function flatten(wire: WireFormat, data: JsonObject, above: readonly string[]): 
   const { created_at, updated_at } = objectOf(meta);
   if (typeof id !== 'string' || typeof created_at !== 'string' || typeof updated_at !== 'string')
     throw unexpectedResponse();
+  const parent = [...above, ...ownerIds(wire, data, above)];
   const members = wire.members.map((member) => [member.name, memberOf(member, data)]);
   return {
     ...(Object.fromEntries(members) as JsonObject),
     id,
-    key: [...above, ...ownerIds(wire, data, above), id],
+    key: [...parent, id],
+    parent,
     created_at,
     updated_at,
     links: objectOr(links) as Readonly<Record<string, string>>,

@@ -60,6 +60,8 @@ interface RecordMetadata<R extends Resource> {
   readonly id: string;
   /** The key for `get`, `update`, `modify` and `delete`. */
   readonly key: KeyOf<R>;
+  /** The key of the record above: of a link, its user. */
+  readonly parent: ScopeOf<R>;
   /** ISO 8601 in UTC, with milliseconds. */
   readonly created_at: string;
   readonly updated_at: string;

@@ -85,6 +85,7 @@ describe('single records', () => {
     });
     expect(name).not.toHaveProperty('password');
     expect(name.key).toEqual([realm.id, user.id, name.id]);
+    expect([name.parent, user.parent, realm.parent]).toEqual([user.key, realm.key, []]);
 
     const changed = await directory.users.update(user.key, { given_name: 'Jane' });
     expect(changed).toMatchObject({ id: user.id, name: 'Jane Doe', given_name: 'Jane' });
@@ -283,6 +284,12 @@ describe('invalid arguments', () => {
   const secret = 'not-to-be-repeated';
   const cases: [string, () => unknown, RegExp][] = [
     ['an invalid URL', () => connect({ url: secret, token: async () => '' }), /^url must be/],
+    ['an undefined URL', () => connect({ url: undefined, token: async () => '' }), /^url must be/],
+    [
+      'an undefined client secret',
+      () => connect({ url: 'https://b.example', clientId: 'a', clientSecret: undefined }),
+      /^clientSecret is missing: pass it, or set the variable that it is read from$/,
+    ],
     [
       'a URL with a password',
       () => connect({ url: `http://a:${secret}@b.example`, token: async () => '' }),

@@ -86,15 +86,26 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
 
   /** The lines with compiler errors. */
   async function errorLines(lines: readonly string[], module: string): Promise<string[]> {
+    const head = HEAD.split('\n').length - 1;
+    const found = await compile(HEAD + lines.join('\n'), module);
+    return found.map((line) => {
+      const at = /user\.mts\((\d+),/.exec(line)?.[1];
+      return at === undefined ? line : (lines[Number(at) - 1 - head] ?? line);
+    });
+  }
+
+  /** The errors of the compiler. */
+  async function compile(program: string, module: string): Promise<string[]> {
     const folder = join(project, `typed-${module}`);
     mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'user.mts'), HEAD + lines.join('\n'));
+    writeFileSync(join(folder, 'user.mts'), program);
     const options = {
       strict: true,
       noEmit: true,
       target: 'es2023',
       lib: ['es2023', 'dom'],
-      types: [],
+      types: ['node'],
+      typeRoots: [join(ROOT, 'node_modules/@types')],
       module: module === 'bundler' ? 'esnext' : module,
       moduleResolution: module,
     };
@@ -109,12 +120,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
       '--pretty',
       'false',
     ]);
-    const head = HEAD.split('\n').length - 1;
-    const found = stdout.split('\n').filter((line) => /error TS/.test(line));
-    return found.map((line) => {
-      const at = /user\.mts\((\d+),/.exec(line)?.[1];
-      return at === undefined ? line : (lines[Number(at) - 1 - head] ?? line);
-    });
+    return stdout.split('\n').filter((line) => /error TS/.test(line));
   }
 
   const valid = [
@@ -168,6 +174,10 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "await directory.signUp({ username: 'j', password: 'p', name: 'J', email: 'j' });",
     "connect({ url: 'http://127.0.0.1:1', clientId: 'a' });",
   ];
+
+  test('the examples of docs/client.md compile under strict TypeScript', async () => {
+    expect(await compile(blocks('docs/client.md', 'js').join('\n'), 'nodenext')).toEqual([]);
+  }, 300_000);
 
   test.each(['nodenext', 'bundler'])(
     'the types accept a valid program and reject every invalid line (%s)',
