@@ -3,7 +3,6 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BunPlugin } from 'bun';
 import { describeForConsole } from './console_description.ts';
-import { readManifest } from './release/repository.ts';
 
 /**
  * Builds the console into dist/console/: the pages `index.html` and `docs.html`, and their assets with content hashes in their
@@ -84,7 +83,7 @@ async function bundle(): Promise<readonly Asset[]> {
 
 /** The descriptions of resources, as plain data. */
 function schemaModule(): BunPlugin {
-  const schema = describeForConsole(readManifest());
+  const schema = describeForConsole();
   return {
     name: 'schema',
     setup(build) {

@@ -14,12 +14,11 @@ import {
 import { DESCRIPTIONS } from '../src/model/resources.ts';
 import { writableMembers } from '../src/model/writable_members.ts';
 import { readHealthChecks } from './health_checks.ts';
-import { type Manifest, repositoryLinks } from './release/repository.ts';
+import { readManifest, releasedFiles } from './release/owner.ts';
 
 /** The resources, limits, scopes, events and checks in the form that the console uses, derived from the descriptions of the service. */
-export function describeForConsole(manifest: Manifest): ConsoleSchema {
-  const { version } = manifest;
-  const links = repositoryLinks(manifest);
+export function describeForConsole(): ConsoleSchema {
+  const files = releasedFiles();
   const described = Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, describe(resource)]);
   return {
     resources: Object.fromEntries(described) as ConsoleSchema['resources'],
@@ -41,8 +40,8 @@ export function describeForConsole(manifest: Manifest): ConsoleSchema {
     implicitScopes: SCOPES.filter((scope) => IMPLICIT_SCOPES.has(scope)),
     events: EVENT_NAMES,
     healthChecks: readHealthChecks(),
-    ...(links ? { files: `${links.repository}/blob/v${version}` } : {}),
-    version,
+    ...(files === undefined ? {} : { files }),
+    version: readManifest().version,
   };
 }
 

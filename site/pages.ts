@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readManifest, repositoryLinks } from '../scripts/release/repository.ts';
 import { CHAPTERS } from './contents.ts';
 
 /** The markdown pages of the site, and where a link to a file of the repository leads. */
@@ -95,11 +94,4 @@ export function openLinks(pages: readonly Page[], repository: string | undefined
 /** Links are relative, so that the site works under any address and from a folder. */
 export function relativePath(from: string, to: string): string {
   return posix.relative(posix.dirname(from), to);
-}
-
-/** The address of the files of this release, from `repository` in package.json; undefined while that is empty. */
-export function releasedFiles(): string | undefined {
-  const manifest = readManifest();
-  const links = repositoryLinks(manifest);
-  return links && `${links.repository}/blob/v${manifest.version}`;
 }

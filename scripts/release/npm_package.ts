@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, run, runBuild, withTemporaryFolder, writeTarGz } from './build.ts';
 import { licenseTexts } from './licenses.ts';
+import { readOwner } from './owner.ts';
 
 /**
  * Writes the npm package: what `files` of package.json names, with the client library and the licenses written again. npm lists
@@ -10,10 +11,17 @@ import { licenseTexts } from './licenses.ts';
 
 const MANIFEST = 'package.json';
 
-/** package.json without the scripts and development dependencies, which only a clone uses. */
+/** package.json with what the owner filled in, and without the scripts and development dependencies, which only a clone uses. */
 function publishedManifest(): string {
   const manifest = JSON.parse(readFileSync(join(ROOT, MANIFEST), 'utf8'));
-  return `${JSON.stringify({ ...manifest, scripts: undefined, devDependencies: undefined }, null, 2)}\n`;
+  const { repository, registryName, site } = readOwner();
+  const ofOwner = {
+    ...(registryName === '' ? {} : { name: registryName }),
+    ...(repository === '' ? {} : { repository, bugs: `${repository.replace(/\.git$/, '')}/issues` }),
+    ...(site === '' ? {} : { homepage: site }),
+  };
+  const ofClones = { scripts: undefined, devDependencies: undefined };
+  return `${JSON.stringify({ ...manifest, ...ofOwner, ...ofClones }, null, 2)}\n`;
 }
 
 interface PackList {

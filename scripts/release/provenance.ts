@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, run } from './build.ts';
-import type { RepositoryLinks } from './repository.ts';
+import type { Owner } from './owner.ts';
 
 /**
  * The provenance of a release: which files were built from which commit with which programs, as an in-toto Statement v1 with the
@@ -38,7 +38,7 @@ async function versions(): Promise<Readonly<Record<string, string>>> {
 
 export async function makeProvenance(
   tag: string,
-  { repository }: RepositoryLinks,
+  { repository }: Owner,
   subjects: readonly Subject[],
 ): Promise<object> {
   const source = `git+${repository}@refs/tags/${tag}`;

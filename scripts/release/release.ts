@@ -4,9 +4,9 @@ import { makeSbom } from '../make_sbom.ts';
 import { binaryName } from './binary.ts';
 import { ROOT, run } from './build.ts';
 import { imagePackages } from './image_packages.ts';
+import { type Owner, readManifest, readOwner, releasedFiles } from './owner.ts';
 import { makeProvenance, sha256Of } from './provenance.ts';
 import { findObstacles, releaseNotes } from './release_checks.ts';
-import { type RepositoryLinks, readManifest, repositoryLinks } from './repository.ts';
 
 /**
  * Builds a release into dist/release/ from a clean commit with its tag, and prints the commands that publish it: it publishes
@@ -23,9 +23,9 @@ const WITH_BINARY: readonly string[] = ['image', 'deb'];
 
 async function build(names: readonly string[]): Promise<void> {
   const manifest = readManifest();
-  const obstacles = await findObstacles(manifest);
-  const links = repositoryLinks(manifest);
-  if (links === undefined || obstacles.length > 0) {
+  const owner = readOwner();
+  const obstacles = await findObstacles(manifest, owner);
+  if (obstacles.length > 0) {
     for (const obstacle of obstacles) console.error(`release: ${obstacle}`);
     process.exitCode = 1;
     return;
@@ -56,7 +56,7 @@ async function build(names: readonly string[]): Promise<void> {
   const images = files.filter((file) => file.endsWith('.oci.tar')).map((file) => join(FOLDER, file));
   const debian = (await Promise.all(images.map(imagePackages))).flat();
   write(`${stem}.cdx.json`, asJson(await makeSbom(false, debian)));
-  write(`${stem}.intoto.json`, asJson(await makeProvenance(tag, links, files.map(subject))));
+  write(`${stem}.intoto.json`, asJson(await makeProvenance(tag, owner, files.map(subject))));
   write(
     'SHA256SUMS',
     files
@@ -64,12 +64,9 @@ async function build(names: readonly string[]): Promise<void> {
       .map(({ name, sha256 }) => `${sha256}  ${name}\n`)
       .join(''),
   );
-  writeFileSync(
-    join(FOLDER, 'NOTES.md'),
-    withAbsoluteLinks(releaseNotes(manifest.version) ?? '', tag, links),
-  );
+  writeFileSync(join(FOLDER, 'NOTES.md'), withAbsoluteLinks(releaseNotes(manifest.version) ?? ''));
   for (const file of files) console.log(relative(ROOT, join(FOLDER, file)));
-  if (names.length === ARTEFACTS.length) printPublishing(manifest.version, links, files);
+  if (names.length === ARTEFACTS.length) printPublishing(manifest.version, owner, files);
 }
 
 function subject(name: string) {
@@ -81,12 +78,12 @@ function asJson(value: object): string {
 }
 
 /** The links of CHANGELOG.md are relative to the repository; the notes are shown elsewhere. */
-function withAbsoluteLinks(notes: string, tag: string, { repository }: RepositoryLinks): string {
-  return `${notes.replace(/\]\((?!https:)/g, `](${repository}/blob/${tag}/`)}\n`;
+function withAbsoluteLinks(notes: string): string {
+  return `${notes.replace(/\]\((?!https:)/g, `](${releasedFiles()}/`)}\n`;
 }
 
 /** Prints the commands that publish the release. Nothing runs them. */
-function printPublishing(version: string, { repository }: RepositoryLinks, files: readonly string[]): void {
+function printPublishing(version: string, { repository }: Owner, files: readonly string[]): void {
   const paths = files.map((file) => relative(ROOT, join(FOLDER, file)));
   const pathOf = (ending: string) => paths.find((path) => path.endsWith(ending));
   const notes = relative(ROOT, join(FOLDER, 'NOTES.md'));

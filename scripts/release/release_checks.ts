@@ -1,19 +1,20 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, run } from './build.ts';
+import { checkOwner, type Manifest, type Owner } from './owner.ts';
 import { hasLockedPackages } from './package_lock.ts';
-import { type Manifest, repositoryLinks } from './repository.ts';
 
 /** What must be true before a release is built, each with the sentence that says what to do otherwise. */
 
 /** Returns the sentences of all checks that failed. */
-export async function findObstacles(manifest: Manifest): Promise<readonly string[]> {
+export async function findObstacles(manifest: Manifest, owner: Owner): Promise<readonly string[]> {
   const changes = await run(['git', 'status', '--porcelain']);
   const isClean = changes === '';
   return [
     ...(isClean ? [] : ['the working tree has changes: commit or remove what "git status" lists']),
     ...checkTag(manifest, (await run(['git', 'tag', '--points-at', 'HEAD'])).split('\n').filter(Boolean)),
-    ...checkSettings(manifest),
+    ...checkOwner(owner),
+    ...checkChangelog(manifest),
     ...checkSchemas(),
     ...checkInstalledPackages(),
   ];
@@ -26,21 +27,9 @@ function checkTag({ version }: Manifest, tags: readonly string[]): readonly stri
   return [`the tag of this commit is ${tags.join(', ')}, and the version in package.json is ${version}`];
 }
 
-/** What only the owner of the project knows. */
-function checkSettings(manifest: Manifest): readonly string[] {
-  const found: string[] = [];
-  const links = repositoryLinks(manifest);
-  if (links === undefined)
-    found.push('package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"');
-  else if (manifest.bugs !== links.bugs || manifest.homepage !== links.homepage)
-    found.push(
-      `\`bugs\` and \`homepage\` of package.json do not match its \`repository\`: run "npm pkg set bugs=${links.bugs} homepage=${links.homepage}"`,
-    );
-  if (!/^Contact: <?(mailto:|https:\/\/)\S+$/m.test(readFileSync(join(ROOT, 'SECURITY.md'), 'utf8')))
-    found.push('SECURITY.md has no contact: write a mailto: or https: address behind "Contact:"');
-  if (releaseNotes(manifest.version) === undefined)
-    found.push(`CHANGELOG.md has no section "## ${manifest.version}": describe the release there`);
-  return found;
+function checkChangelog({ version }: Manifest): readonly string[] {
+  if (releaseNotes(version) !== undefined) return [];
+  return [`CHANGELOG.md has no section "## ${version}": describe the release there`];
 }
 
 /** Later releases migrate databases with this schema: its text may not follow the descriptions of tables any more. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { VERSION } from '../../src/model/version.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
-import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
+import { createReleaseClone, TAG } from '../support/release_clone.ts';
 
 /** `npm run release` in a scratch clone (docs/releasing.md). */
 
@@ -16,6 +16,14 @@ const release = (...args: readonly string[]) =>
   runCommand([process.execPath, join(clone.folder, 'scripts/release/release.ts'), ...args]);
 
 const FROZEN = 'src/sql/sqlite/migrations/0001_directory.sql';
+
+const OWNER_REFUSALS = [
+  ['repository', '', 'a URL such as https://HOST/OWNER/authrealm'],
+  ['repository', 'https://HOST/OWNER/authrealm', 'a URL such as https://HOST/OWNER/authrealm'],
+  ['registryName', '', 'a name such as authrealm or @OWNER/authrealm'],
+  ['contact', 'security@example.com', 'an address such as mailto:security@HOST'],
+  ['site', '', 'a URL such as https://HOST/authrealm'],
+] as const;
 
 describe('npm run release refuses', () => {
   const REFUSALS: readonly [string, () => unknown, string][] = [
@@ -34,27 +42,11 @@ describe('npm run release refuses', () => {
       async () => [await clone.git('tag', '--delete', TAG), await clone.git('tag', 'v99.0.0')],
       `the tag of this commit is v99.0.0, and the version in package.json is ${VERSION}`,
     ],
-    [
-      'an empty repository',
-      () => commitAndTag(() => clone.setManifest({ repository: '' })),
-      'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
-    ],
-    [
-      'the repository of the example',
-      () => commitAndTag(() => clone.setManifest({ repository: 'https://HOST/OWNER/NAME' })),
-      'package.json has no repository: run "npm pkg set repository=https://HOST/OWNER/NAME"',
-    ],
-    [
-      'pages that do not match the repository',
-      () => commitAndTag(() => clone.setManifest({ bugs: 'https://elsewhere.example/issues' })),
-      `\`bugs\` and \`homepage\` of package.json do not match its \`repository\`: run "npm pkg set bugs=${REPOSITORY}/issues homepage=${REPOSITORY}#readme"`,
-    ],
-    [
-      'an empty security contact',
-      () =>
-        commitAndTag(() => clone.edit('SECURITY.md', (text) => text.replace(/^Contact:.*$/m, 'Contact:'))),
-      'SECURITY.md has no contact: write a mailto: or https: address behind "Contact:"',
-    ],
+    ...OWNER_REFUSALS.map(([name, value, expected]): [string, () => unknown, string] => [
+      `the ${name} "${value}"`,
+      () => commitAndTag(() => clone.setOwner({ [name]: value })),
+      `owner.json has no ${name}: write ${expected}`,
+    ]),
     [
       'a version that the changelog does not describe',
       () =>

@@ -4,7 +4,7 @@ import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ApiDocument, apiOf } from '../../console/openapi/document.ts';
 import manifest from '../../package.json';
-import { readManifest } from '../../scripts/release/repository.ts';
+import { releasedFiles } from '../../scripts/release/owner.ts';
 import { openLinks, readChapters } from '../../site/pages.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
@@ -87,9 +87,9 @@ test('a link to a file that is not in the site leads to the repository, or is pl
   const source = 'test/repository/tidy.unit.test.ts';
   const { links, text } = pages.get('architecture.html') ?? { links: [], text: '' };
   expect(text).toContain(source);
-  const { repository, version } = readManifest();
+  const files = releasedFiles();
   expect(links.filter((link) => link.endsWith(source))).toEqual(
-    repository === '' ? [] : [`${repository}/blob/v${version}/${source}`],
+    files === undefined ? [] : [`${files}/${source}`],
   );
 });
 

@@ -19,8 +19,8 @@ export async function createReleaseClone() {
   const clone = {
     folder,
     edit,
-    setManifest(members: object): void {
-      edit('package.json', (text) => `${JSON.stringify({ ...JSON.parse(text), ...members }, null, 2)}\n`);
+    setOwner(values: object): void {
+      edit('owner.json', (text) => `${JSON.stringify({ ...JSON.parse(text), ...values }, null, 2)}\n`);
     },
     async git(...args: readonly string[]): Promise<string> {
       const author = ['-c', 'user.name=Owner', '-c', 'user.email=owner@example.com'];
@@ -31,12 +31,12 @@ export async function createReleaseClone() {
   await copySourceTree(folder);
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   await clone.git('init', '--quiet');
-  clone.setManifest({
+  clone.setOwner({
     repository: REPOSITORY,
-    bugs: `${REPOSITORY}/issues`,
-    homepage: `${REPOSITORY}#readme`,
+    registryName: '@owner/authrealm',
+    contact: 'mailto:security@example.com',
+    site: 'https://docs.example/authrealm',
   });
-  edit('SECURITY.md', (text) => text.replace(/^Contact:.*$/m, 'Contact: mailto:security@example.com'));
   for (const engine of ['sqlite', 'postgres']) {
     const frozen = join(folder, `src/sql/${engine}/migrations/0001_directory.sql`);
     cpSync(join(folder, `test/sql/schema/${engine}.sql`), frozen);
