@@ -38,10 +38,10 @@ export function EntryDialog({ named, loaded, clients, onClose }: EntryDialogProp
     <Dialog title={fetched.answer?.title ?? `Change ${seq}`} onClose={onClose}>
       <Loaded fetched={fetched}>
         {(entry) => (
-          <>
+          <div class="stack">
             <EntryFacts entry={entry} clients={clients} />
             <EntryValues entry={entry} />
-          </>
+          </div>
         )}
       </Loaded>
     </Dialog>
@@ -85,13 +85,13 @@ const WITHHELD = {
 export function EntryValues({ entry: { before, after, withheld } }: { readonly entry: Entry }) {
   if (!hasScope(useObservable(session), 'history:read'))
     return (
-      <p class="hint entry-hint">
+      <p class="hint">
         The values before and after require the scope <code>history:read</code>.
       </p>
     );
   const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return (
-    <div class="entry-log">
+    <div class="stack-tight">
       {withheld && <p class="note note-warn">{WITHHELD[withheld]}</p>}
       {members.length > 0 && (
         <div class="table-frame">
