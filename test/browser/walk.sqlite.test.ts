@@ -1,10 +1,14 @@
 import { expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { freshFolder } from '../support/service.ts';
 import { expectNoErrorsInAnyView, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { openWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';
 import { type PageName, pagePaths, waitForPage } from './page_paths.ts';
 
-/** Every page on a phone and a desktop, light and dark, without errors and accessibility violations. */
+/** Every page in every view, without errors, accessibility violations and horizontal scrolling. */
 
 const { service, shop } = await openShop();
 
@@ -67,6 +71,34 @@ test.each(Object.entries(SIGNS))(
     expect(await window.page.title()).not.toBe('authrealm');
   },
 );
+
+/** A file of one user, with names of columns and texts that are too long for a line. */
+async function chooseFile(page: Page): Promise<void> {
+  const path = join(freshFolder(), 'users.csv');
+  const long = 'W'.repeat(255);
+  writeFileSync(path, `No,Name,E-mail,${long}\n1,${long},jane@example.com,${long}\n`);
+  await page.getByLabel('File of JSON lines, or of users as CSV').setInputFiles(path);
+  await page.getByRole('definition').filter({ hasText: long }).first().waitFor();
+}
+
+/** What opens on a page, by an action and a text that appears. */
+const OPENED: readonly (readonly [string, PageName, (page: Page) => Promise<void>, string])[] = [
+  ['the first users of a CSV file', 'transfer', chooseFile, 'The first users'],
+  ['a change', 'changesOfRealm', (page) => page.locator('.entry-row').first().click(), 'Before and after'],
+  ['the history of a link', 'user', (page) => press(page, 'History of jane.doe'), 'Password link created'],
+  ['the form of an invitation', 'access', (page) => press(page, 'New invitation'), 'May import and export'],
+];
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+
+test.each(OPENED)('%s on the page %s is accessible and free of errors', async (...row) => {
+  const [, place, open, sign] = row;
+  const scope = `${WRITE_SCOPE} history:read admin transfer`;
+  const window = await openSignedIn(service, pagePaths(shop)[place], { scope });
+  await open(window.page);
+  await window.page.getByText(sign).first().waitFor();
+  await expectNoErrorsInAnyView(window);
+});
 
 test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
   'the breadcrumbs of the page %s link to its realm',
