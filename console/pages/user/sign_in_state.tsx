@@ -40,16 +40,15 @@ interface SignInStateProps {
 export function SignInState({ realm, loaded: { user, links } }: SignInStateProps) {
   const key = [realm, user.record.id];
   const path = `${pathOf(RESOURCES.users, key)}/sign-in-state`;
-  const fetched = useFetch(
-    async (signal) => (await callApi<{ data: State }>({ path, scope: STATE_SCOPE, signal })).body.data,
-    [path, user.etag],
-  );
+  const read = async (signal?: AbortSignal) =>
+    (await callApi<{ data: State }>({ path, scope: STATE_SCOPE, signal })).body.data;
+  const fetched = useFetch(read, [path, user.etag]);
   const mayLift = hasScope(useObservable(session), LIFT_SCOPE);
-  const { isBusy, problem, run } = useAction(fetched.reload);
+  const { isBusy, problem, run } = useAction(() => announce('Passwords are checked again.'));
   const lift = async (id: string) => {
     const liftPath = `${pathOf(RESOURCES.passwordProfileInfos, [...key, id])}/sign-in-throttle/lift`;
     await callApi({ method: 'POST', path: liftPath, scope: LIFT_SCOPE });
-    announce('Passwords are checked again.');
+    fetched.setAnswer(await read());
   };
   const textOf = (id: string) => {
     const link = links.find(({ record }) => record.id === id);
