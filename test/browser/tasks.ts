@@ -13,7 +13,7 @@ import { CROWD, type Person, REALMS } from './crowd_fixture.ts';
 
 /** The tasks of support agents and administrators. Each begins on Find with the cursor in the search. */
 
-type Role = keyof typeof ROLES;
+export type Role = keyof typeof ROLES;
 
 /** What a task does at the console, counted. */
 export interface Walk {
@@ -27,9 +27,10 @@ export interface Walk {
   readonly name: string;
   click(target: Locator): Promise<void>;
   press(name: string): Promise<void>;
-  /** Counts a field that the task fills in. */
+  /** Counts a field in which the task chooses. */
   field(target: Locator): Locator;
-  fill(label: string, text: string): Promise<void>;
+  /** Types into a field, which may be named by its label. */
+  fill(target: Locator | string, text: string): Promise<void>;
   /** Opens the side bar, where it is behind a button. */
   openMenu(): Promise<void>;
   /** Follows an entry of the menu. */
@@ -40,10 +41,15 @@ export interface Walk {
   open(text: string): Promise<void>;
 }
 
+/** Pages with controls that not all roles are offered. */
+export type Place = 'find' | 'user' | 'realms' | 'clients' | 'webhook' | 'transfer' | 'access';
+
 export interface Task {
   readonly number: number;
   readonly title: string;
   readonly roles: readonly Role[];
+  /** A button, link or field that only these roles are offered. Undefined if all roles have the task. */
+  readonly control?: readonly [place: Place, name: string | RegExp];
   /** Default: a dozen. */
   readonly clicksMax?: number;
   run(walk: Walk): Promise<void>;
@@ -70,15 +76,23 @@ const main = (page: Page) => page.getByRole('main');
 const linkRow = (page: Page, kind: string, name: string) =>
   page.getByRole('row', { name: `${kind} ${name}` });
 
+/** Has sign-ins with the username of a person throttled. */
+export const throttle = async (service: Service, { username: usernameKey }: Walk['person']) => {
+  const budgets = openSignInBudgets(service.db.engine.budgets, service.db.logKeys, service.clock);
+  const name = { realmId: shop.realm as Uuid, profileId: shop.passwords as Uuid, usernameKey };
+  const attempt = { clientId: 'shop', address: undefined, device: undefined };
+  for (let count = 0; count < 100; count += 1) await budgets.countWrong({ ...name, ...attempt });
+};
+
 export const TASKS: readonly Task[] = [
   {
     number: 1,
     clicksMax: 3,
     title: 'find by part of a surname',
     roles: ALL,
-    async run({ page, click, person: { name }, field }) {
+    async run({ page, click, person: { name }, fill }) {
       const [first = '', , family = ''] = name.split(' ');
-      await field(page.getByRole('searchbox')).fill(`${first} ${family.slice(0, 4)}`);
+      await fill(page.getByRole('searchbox'), `${first} ${family.slice(0, 4)}`);
       await click(main(page).getByRole('link').filter({ hasText: name }));
       await titleOf(page, name).waitFor();
     },
@@ -122,6 +136,7 @@ export const TASKS: readonly Task[] = [
     clicksMax: 3,
     title: 'take a Google account away',
     roles: SUPPORT,
+    control: ['user', /^Remove \d+$/],
     async run({ page, open, press, person }) {
       await open(person.email);
       await press(`Remove ${person.subject}`);
@@ -134,6 +149,7 @@ export const TASKS: readonly Task[] = [
     clicksMax: 3,
     title: 'add a username and password',
     roles: EVERYTHING,
+    control: ['user', 'Add password link'],
     async run({ page, open, press, fill, person, name }) {
       await open(person.email);
       await press('Add password link');
@@ -148,6 +164,7 @@ export const TASKS: readonly Task[] = [
     clicksMax: 3,
     title: 'set a new password',
     roles: EVERYTHING,
+    control: ['user', /^Edit \w+\.\w+\.\d+$/],
     async run({ page, open, press, fill, person }) {
       await open(person.email);
       await press(`Edit ${person.username}`);
@@ -160,14 +177,10 @@ export const TASKS: readonly Task[] = [
     number: 8,
     title: 'see why a user cannot sign in, and let it try again',
     roles: SUPPORT,
+    control: ['user', /^Check passwords again/],
     clicksMax: 3,
     async run({ service, page, open, press, person }) {
-      const budgets = openSignInBudgets(service.db.engine.budgets, service.db.logKeys, service.clock);
-      const name = { realmId: shop.realm as Uuid, profileId: shop.passwords as Uuid };
-      const attempt = { clientId: 'shop', address: undefined, device: undefined };
-      const usernameKey = person.username;
-      for (let count = 0; count < 100; count += 1)
-        await budgets.countWrong({ ...name, ...attempt, usernameKey });
+      await throttle(service, person);
       await open(person.email);
       const note = page.getByRole('status').filter({ hasText: 'Too many wrong passwords' });
       await note.first().waitFor();
@@ -179,6 +192,7 @@ export const TASKS: readonly Task[] = [
     number: 9,
     title: 'move a link to another user',
     roles: SUPPORT,
+    control: ['user', /^Move \d+$/],
     clicksMax: 6,
     async run({ page, open, press, choose, person, other }) {
       await open(person.email);
@@ -192,13 +206,14 @@ export const TASKS: readonly Task[] = [
     number: 9,
     title: 'merge two users',
     roles: EVERYTHING,
+    control: ['user', 'Merge into…'],
     clicksMax: 6,
-    async run({ page, open, press, choose, person, other, field }) {
+    async run({ page, open, press, choose, person, other, fill }) {
       await open(other.email);
       await press('Merge into…');
       await choose(person.email);
       const dialog = page.getByRole('dialog');
-      await field(dialog.getByLabel(/^Type/)).fill(`merge ${other.id.slice(-4)}`);
+      await fill(dialog.getByLabel(/^Type/), `merge ${other.id.slice(-4)}`);
       await press('Merge');
       await titleOf(page, person.name).waitFor();
       await linkRow(page, 'OIDC link', other.subject).waitFor();
@@ -224,6 +239,7 @@ export const TASKS: readonly Task[] = [
     number: 11,
     title: 'create a realm with a provider for Entra ID',
     roles: EVERYTHING,
+    control: ['realms', 'New realm'],
     async run({ page, goTo, press, fill, name }) {
       const tenant = 'https://login.microsoftonline.com/6731de76-14a6-49ae-97bc-6eba6914391e/v2.0';
       await goTo('Realms');
@@ -243,6 +259,7 @@ export const TASKS: readonly Task[] = [
     number: 12,
     title: 'create a client with least rights, whose secret is shown once',
     roles: EVERYTHING,
+    control: ['clients', 'New client'],
     async run({ page, click, goTo, press, fill, name }) {
       await goTo('Clients and keys');
       await press('New client');
@@ -260,6 +277,7 @@ export const TASKS: readonly Task[] = [
     number: 13,
     title: 'rotate a signing key',
     roles: EVERYTHING,
+    control: ['clients', 'New key'],
     async run({ page, goTo, press }) {
       await goTo('Clients and keys');
       const keys = page.getByRole('region', { name: 'Signing keys' }).getByRole('listitem');
@@ -274,6 +292,7 @@ export const TASKS: readonly Task[] = [
     number: 14,
     title: 'see a failing webhook, and send again',
     roles: EVERYTHING,
+    control: ['webhook', 'Redeliver all'],
     async run({ service, page, click, goTo, press }) {
       const { webhook } = await addTarget(service, startReceiver().url);
       await createDeadLetters(service, webhook.webhookId, 1, shop.realm as Uuid);
@@ -287,6 +306,7 @@ export const TASKS: readonly Task[] = [
     number: 15,
     title: 'import 1,000 users from CSV',
     roles: EVERYTHING,
+    control: ['transfer', 'File of JSON lines, or of users as CSV'],
     async run({ page, goTo, press, name, field }) {
       const rows = Array.from(
         { length: 1_000 },
@@ -309,6 +329,7 @@ export const TASKS: readonly Task[] = [
     number: 16,
     title: 'export a realm',
     roles: EVERYTHING,
+    control: ['transfer', 'Export records as JSON lines'],
     async run({ page, click, goTo, press, field }) {
       await goTo('Import and export');
       await field(main(page).getByLabel('Realm')).selectOption(shop.realm);
@@ -323,11 +344,12 @@ export const TASKS: readonly Task[] = [
     number: 17,
     title: 'erase a person',
     roles: EVERYTHING,
-    async run({ page, open, press, person, field, click }) {
+    control: ['user', 'Erase permanently'],
+    async run({ page, open, press, person, fill, click }) {
       await open(person.email);
       await press('Erase permanently');
       const dialog = page.getByRole('dialog');
-      await field(dialog.getByRole('textbox')).fill(`erase ${person.id.slice(-4)}`);
+      await fill(dialog.getByRole('textbox'), `erase ${person.id.slice(-4)}`);
       await click(dialog.getByRole('button', { name: 'Erase permanently' }));
       await titleOf(page, 'Users').waitFor();
     },
@@ -336,6 +358,7 @@ export const TASKS: readonly Task[] = [
     number: 18,
     title: 'see whether the service is healthy',
     roles: EVERYTHING,
+    control: ['find', 'Health'],
     async run({ page, goTo }) {
       await goTo('Health');
       await page.getByRole('heading', { name: /^(No check fails|\d+ of \d+ checks fail)$/ }).waitFor();
@@ -345,11 +368,11 @@ export const TASKS: readonly Task[] = [
     number: 19,
     title: 'try a call',
     roles: ALL,
-    async run({ page, click, goTo, press, openMenu, field }) {
+    async run({ page, click, goTo, press, openMenu, fill }) {
       await goTo('Try it');
       await titleOf(page, 'authrealm API').waitFor();
       await openMenu();
-      await field(page.getByRole('searchbox', { name: 'Find an operation' })).fill('list realms:read');
+      await fill(page.getByRole('searchbox', { name: 'Find an operation' }), 'list realms:read');
       await click(page.getByRole('navigation', { name: 'Operations' }).getByRole('link'));
       await click(page.getByRole('link', { name: 'Try it' }));
       await press('Send GET');
@@ -360,6 +383,7 @@ export const TASKS: readonly Task[] = [
     number: 20,
     title: 'let a colleague in to read one realm',
     roles: EVERYTHING,
+    control: ['access', 'New invitation'],
     async run({ page, click, goTo, press, fill, name, field }) {
       await goTo('Access');
       await press('New invitation');
@@ -377,6 +401,7 @@ export const TASKS: readonly Task[] = [
     number: 21,
     title: 'sign a user out everywhere',
     roles: EVERYTHING,
+    control: ['user', 'Sign out everywhere'],
     async run({ page, open, press, person, click }) {
       await open(person.email);
       await press('Sign out everywhere');
