@@ -1,6 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { observable, useObservable } from '../observable.ts';
 import { Dialog } from '../parts/dialog.tsx';
+import { Fact } from '../parts/facts.tsx';
 
 /** A key, or a sequence of two, and its action. */
 export interface Shortcut {
@@ -70,26 +71,23 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
   };
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
-      <dl class="keys">
-        {[...all, ...BROWSER_KEYS].map(({ keys, label }) => (
-          <div key={keys}>
-            <dt>
-              {keys.split(' ').map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{label}</dd>
-          </div>
-        ))}
-      </dl>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={isEnabled}
-          onChange={({ currentTarget }) => setEnabled(currentTarget.checked)}
-        />
-        Enable single-key shortcuts
-      </label>
+      <div class="stack">
+        <dl class="facts">
+          {[...all, ...BROWSER_KEYS].map(({ keys, label }) => (
+            <Fact key={keys} label={keys.split(' ').map((key) => <kbd key={key}>{key}</kbd>)}>
+              {label}
+            </Fact>
+          ))}
+        </dl>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isEnabled}
+            onChange={({ currentTarget }) => setEnabled(currentTarget.checked)}
+          />
+          Enable single-key shortcuts
+        </label>
+      </div>
     </Dialog>
   );
 }

@@ -17,7 +17,7 @@ export function OperationList({ groups, term, hrefOf, current, isNarrow = false 
   return (
     <div class={isNarrow ? 'operations operations-narrow' : 'operations'}>
       {found.map(({ name, description, operations }) => (
-        <section key={name}>
+        <section key={name} class="stack-tight">
           <h2>{name}</h2>
           {!isNarrow && description !== undefined && <p class="faint small">{description}</p>}
           <ul>

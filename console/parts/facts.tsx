@@ -50,7 +50,7 @@ export function Times({ created, changed }: Readonly<Record<'created' | 'changed
   );
 }
 
-export function Fact({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
+export function Fact({ label, children }: Readonly<Record<'label' | 'children', ComponentChildren>>) {
   return (
     <div>
       <dt>{label}</dt>

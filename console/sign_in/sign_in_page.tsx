@@ -88,7 +88,7 @@ function SignInMethods({ message, retry, ended, children }: SignInMethodsProps) 
   const methods = useFetch(readSignInMethods, []);
   return (
     <>
-      <div class="sign-in-brand">
+      <div class="brand">
         <Brand />
         <span>authrealm</span>
       </div>

@@ -171,7 +171,7 @@ function Hints({ isOfAllRealms }: { readonly isOfAllRealms: boolean }) {
     <section class="hints" aria-label="Search examples">
       {isOfAllRealms && <FirstStep />}
       <p>Type or paste anything you know about a user:</p>
-      <ul>
+      <ul class="stack-tight">
         {SEARCH_EXAMPLES.map(([what, how]) => (
           <li key={what}>
             <strong>{what}</strong> <span class="faint">{how}</span>

@@ -84,8 +84,8 @@ function RequestFieldRow({ slot, picker, value, onValue }: RequestFieldRowProps)
     'aria-describedby': description === undefined ? undefined : `${id}-hint`,
   };
   return (
-    <div class={value === undefined ? 'field slot slot-off' : 'field slot'}>
-      <div class="slot-head">
+    <div class={value === undefined ? 'field slot-off' : 'field'}>
+      <div class="check">
         {!isRequired && (
           <input
             type="checkbox"

@@ -19,7 +19,7 @@ export function WebhooksPage() {
         title="Webhooks"
         actions={<CreateManagedButton kind={WEBHOOK} onCreated={() => setRound(round + 1)} />}
       />
-      <p class="page-lead">
+      <p class="prose">
         Servers that receive changes. Each message is signed; failed messages are retried for about a day.
       </p>
       <PagedList
