@@ -10,7 +10,7 @@ import { useObservable } from './observable.ts';
 import { Prose } from './openapi/code.tsx';
 import type { Api, Operation } from './openapi/document.ts';
 import { OperationList } from './openapi/operation_list.tsx';
-import { OperationReference } from './openapi/operation_parts.tsx';
+import { Description, OperationReference } from './openapi/operation_parts.tsx';
 import { readApi } from './openapi/read_api.ts';
 import { CopyButton } from './parts/copy.tsx';
 import { Fact } from './parts/facts.tsx';
@@ -124,11 +124,7 @@ function Overview({ api }: { readonly api: Api }) {
           </a>
         }
       />
-      {info.description !== undefined && (
-        <p class="prose">
-          <Prose text={info.description} />
-        </p>
-      )}
+      <Description {...info} />
       <section class="card overview-facts" aria-label="Connection">
         <dl class="facts">
           <Fact label="Base URL">

@@ -9,7 +9,7 @@ import {
 } from './document.ts';
 import { draftOf, requestOf } from './request.ts';
 import { RequestExamples } from './request_examples.tsx';
-import { SchemaTree, typeOf } from './schema_tree.tsx';
+import { MemberRow, SchemaTree } from './schema_tree.tsx';
 
 interface OperationProps {
   readonly document: ApiDocument;
@@ -25,7 +25,7 @@ export function OperationReference({
   return (
     <>
       <OperationLine operation={operation} />
-      <Description operation={operation} />
+      <Description {...operation} />
       <RequestExamples request={requestOf(operation, draftOf(operation), base)} />
       <Parameters document={document} operation={operation} />
       <RequestBody document={document} operation={operation} />
@@ -63,11 +63,11 @@ export function OperationLine({ operation }: Pick<OperationProps, 'operation'>) 
   );
 }
 
-export function Description({ operation }: Pick<OperationProps, 'operation'>) {
-  if (operation.description === undefined) return null;
+export function Description({ description }: { readonly description?: string | undefined }) {
+  if (description === undefined) return null;
   return (
     <p class="prose">
-      <Prose text={operation.description} />
+      <Prose text={description} />
     </p>
   );
 }
@@ -90,26 +90,13 @@ function Parameters({ document, operation }: OperationProps) {
           <section key={place} class="card" aria-label={words}>
             <h3>{words}</h3>
             <ul class="schema">
-              {parameters.map(({ name, required, description, example, schema }) => (
-                <li key={name}>
-                  <div class="schema-member">
-                    <code class="schema-name">{name}</code>
-                    {schema && <span class="faint small">{typeOf(document, schema)}</span>}
-                    {required && <span class="badge">required</span>}
-                  </div>
-                  <div class="schema-more">
-                    {description !== undefined && (
-                      <p class="small">
-                        <Prose text={description} />
-                      </p>
-                    )}
-                    {example !== undefined && example !== '' && (
-                      <p class="small faint">
-                        Example: <code>{String(example)}</code>
-                      </p>
-                    )}
-                  </div>
-                </li>
+              {parameters.map(({ required = false, schema = {}, ...parameter }) => (
+                <MemberRow
+                  key={parameter.name}
+                  {...parameter}
+                  {...{ document, schema }}
+                  isRequired={required}
+                />
               ))}
             </ul>
           </section>
@@ -171,7 +158,7 @@ function Headers({
   return (
     <details class="headers">
       <summary>Headers</summary>
-      <dl class="facts">
+      <dl class="facts small">
         {entries.map(([name, header]) => {
           const { description = '', example } = resolveReference<Header>(document, header);
           return (
@@ -179,7 +166,7 @@ function Headers({
               <dt>
                 <code>{name}</code>
               </dt>
-              <dd class="small">
+              <dd>
                 <Prose text={description} /> {example !== undefined && <code>{String(example)}</code>}
               </dd>
             </div>
@@ -201,7 +188,7 @@ function ContentCard({ document, mediaType, content }: ContentCardProps) {
   const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
   return (
     <div class="content">
-      <div class="content-schema">
+      <div>
         <h3>{mediaType}</h3>
         {content.schema && <SchemaTree document={document} schema={content.schema} />}
       </div>

@@ -34,12 +34,17 @@ export function SchemaTree({ document, schema }: SchemaTreeProps) {
 interface MemberRowProps extends SchemaTreeProps {
   readonly name: string;
   readonly isRequired: boolean;
+  /** Default: that of the schema. */
+  readonly description?: string;
+  readonly example?: unknown;
 }
 
-function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
+/** A member of a schema, or a parameter. */
+export function MemberRow({ document, name, schema, isRequired, ...own }: MemberRowProps) {
   const inner = innerOf(document, schema);
   const hasMore = inner.members.length > 0 || inner.variants.length > 0;
   const whole = resolveReference<Schema>(document, schema);
+  const { description = whole.description, example = '' } = own;
   return (
     <li>
       <div class="schema-member">
@@ -48,12 +53,17 @@ function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
         {isRequired && <span class="badge">required</span>}
       </div>
       <div class="schema-more">
-        {whole.description !== undefined && (
+        {description !== undefined && (
           <p class="small">
-            <Prose text={whole.description} />
+            <Prose text={description} />
           </p>
         )}
         <Rules schema={whole} />
+        {example !== '' && (
+          <p class="small faint">
+            Example: <code>{String(example)}</code>
+          </p>
+        )}
         {hasMore && (
           <details open={name === 'data'}>
             <summary class="small">Members of {name}</summary>
@@ -163,7 +173,7 @@ function isNull({ type }: Schema): boolean {
 }
 
 /** The type of a value as text. */
-export function typeOf(document: ApiDocument, schema: Schema): string {
+function typeOf(document: ApiDocument, schema: Schema): string {
   const {
     type,
     format,

@@ -9,6 +9,7 @@ import type { Operation } from '../../openapi/document.ts';
 import { badgeOf, Description, OperationLine } from '../../openapi/operation_parts.tsx';
 import { readApi } from '../../openapi/read_api.ts';
 import { curlOf, type Draft, draftOf, requestFields, requestOf } from '../../openapi/request.ts';
+import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { EmptyState, Loaded } from '../../parts/notices.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -79,7 +80,7 @@ function OperationTester({ operation }: OperationProps) {
   return (
     <>
       <OperationLine operation={operation} />
-      <Description operation={operation} />
+      <Description {...operation} />
       <div class="trial">
         <section class="card" aria-label="Request">
           <h2>Request</h2>
@@ -224,16 +225,11 @@ function ResponseView({ outcome }: { readonly outcome: ResponseState }) {
         <summary>Headers</summary>
         <dl class="facts">
           {headers.map(([name, value]) => (
-            <div key={name}>
-              <dt>
-                <code>{name}</code>
-              </dt>
-              <dd>
-                <code>
-                  <UntrustedText text={value} />
-                </code>
-              </dd>
-            </div>
+            <Fact key={name} label={<code>{name}</code>}>
+              <code>
+                <UntrustedText text={value} />
+              </code>
+            </Fact>
           ))}
         </dl>
       </details>
