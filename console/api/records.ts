@@ -1,6 +1,5 @@
 import { SCHEMA } from 'authrealm:schema';
 import type { Description, Field } from '../description.ts';
-import { hasScope, session } from '../session/session.ts';
 import { type ApiResponse, callApi, ifMatch } from './call_api.ts';
 import type { ListPage, ReadPage } from './list_page.ts';
 
@@ -195,27 +194,4 @@ export function recordPages(
 export function cursorOf(link: string | null, parameter: string): string | undefined {
   if (link === null) return undefined;
   return new URL(link, location.href).searchParams.get(parameter) ?? undefined;
-}
-
-const SCOPE = `${RESOURCES.realms.scope}:read`;
-
-export interface NamedRealm {
-  readonly id: string;
-  readonly name: string;
-}
-
-/** Realms to choose from; undefined if there is more than one page, or this session cannot list them. */
-export async function readRealmNames(signal: AbortSignal): Promise<readonly NamedRealm[] | undefined> {
-  if (!hasScope(session.get(), SCOPE)) return undefined;
-  const { items, next } = await recordPages(RESOURCES.realms, [], 'created_at')('', signal);
-  return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
-}
-
-/** Undefined if this session cannot read realms. */
-export async function readRealmName(
-  id: string,
-  signal: AbortSignal | undefined,
-): Promise<string | undefined> {
-  if (!hasScope(session.get(), SCOPE)) return undefined;
-  return String((await readRecord(RESOURCES.realms, [id], signal)).record.name);
 }

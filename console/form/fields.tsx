@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { type NamedRealm, readRealmNames } from '../api/records.ts';
+import { type NamedRealm, readRealmNames } from '../api/realm_names.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import type { Field } from '../description.ts';
 import { Loading } from '../parts/notices.tsx';

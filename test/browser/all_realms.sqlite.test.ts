@@ -46,7 +46,7 @@ test('the Changes page begins with all realms, newest first, and names the realm
   await rows(window).filter({ hasText: 'Opened meanwhile · Opened meanwhile' }).waitFor();
   await expectNoErrors(window);
 
-  await window.page.getByLabel('Realm').selectOption({ label: 'Seller Organization' });
+  await window.page.getByLabel('Realm').selectOption(other);
   await live(window);
   await rows(window).filter({ hasText: 'Then here' }).waitFor({ state: 'detached' });
   await rows(window).filter({ hasText: 'There again' }).waitFor();

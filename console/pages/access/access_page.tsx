@@ -9,7 +9,6 @@ import {
   readConsoleSessions,
   readInvitations,
 } from '../../api/admin.ts';
-import { readRealmNames } from '../../api/records.ts';
 import { readSignInMethods } from '../../api/sign_in_methods.ts';
 import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { Checks, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
@@ -21,6 +20,7 @@ import { useObservable } from '../../observable.ts';
 import { plainText } from '../../parts/confusables.ts';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Loaded, ProblemNote } from '../../parts/notices.tsx';
+import { RealmName } from '../../parts/realm_name.tsx';
 import { capitalized, scopeLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -93,8 +93,6 @@ interface PeopleProps<T> {
 function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>) {
   const { title, fetched, times, verb, question, effect, done, end, idOfAll } = props;
   const mayEnd = hasScope(useObservable(session), ADMIN);
-  const { answer: realms = [] } = useFetch(readRealmNames, []);
-  const nameOf = (realm: string) => realms.find(({ id }) => id === realm)?.name ?? realm;
   const [ending, setEnding] = useState<Pick<T, 'id' | 'name'>>();
   const isAll = ending?.id === idOfAll;
   const button = (id: string, name: string, words = verb) => (
@@ -122,7 +120,7 @@ function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>
                 <div class="row-main">
                   <UntrustedText text={item.name} />
                   <span class="faint small">
-                    <UntrustedText text={rightsText(item, nameOf)} />
+                    <Rights {...item} />
                     {Object.entries(times(item)).map(([label, at]) => (
                       <Fragment key={label}>
                         {` · ${label} `}
@@ -154,11 +152,21 @@ function People<T extends Grant & { readonly id: string }>(props: PeopleProps<T>
 }
 
 /** The highest role that is granted as a whole, what is granted in addition to it, and where. */
-function rightsText({ scopes, realms }: Grant, nameOf: (realm: string) => string): string {
+function Rights({ scopes, realms }: Grant) {
   const role = SCHEMA.roles.findLast(({ scopes: own }) => own.every((scope) => scopes.includes(scope)));
   const more = scopes.filter((scope) => !role?.scopes.includes(scope)).map(scopeLabel);
-  const where = realms === '*' ? 'all realms' : realms.map(nameOf).join(', ');
-  return `${capitalized([...(role ? [role.id] : []), ...more].join(', '))} · ${where}`;
+  return (
+    <>
+      {capitalized([...(role ? [role.id] : []), ...more].join(', '))} · {realms === '*' && 'all realms'}
+      {realms !== '*' &&
+        realms.map((realm, index) => (
+          <Fragment key={realm}>
+            {index > 0 && ', '}
+            <RealmName id={realm} />
+          </Fragment>
+        ))}
+    </>
+  );
 }
 
 function InvitationForm({ initial, save, onCancel }: FormProps<Grant>) {

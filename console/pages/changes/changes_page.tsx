@@ -1,6 +1,6 @@
 import { useEffect, useId, useMemo } from 'preact/hooks';
-import { type NamedRealm, RESOURCES, readRealmNames } from '../../api/records.ts';
-import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
+import { RESOURCES } from '../../api/records.ts';
+import { useRetryAfter } from '../../api/use_fetch.ts';
 import { SelectField } from '../../form/fields.tsx';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceLocation } from '../../layout/router.ts';
@@ -8,11 +8,12 @@ import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { LongList } from '../../parts/long_list.tsx';
 import { EmptyState, Loading, ProblemNote } from '../../parts/notices.tsx';
+import { RealmName } from '../../parts/realm_name.tsx';
 import { capitalized, memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
-import { RealmFilter, useRealmNames } from '../users/realm_filter.tsx';
+import { RealmPicker } from '../try/record_picker.tsx';
 import { actorId, actorName, useClients } from './actors.ts';
 import { type ChangeList, isFinal, type ListView, openChangeList } from './change_list.ts';
 import { CONDITIONS, type Conditions, type Entry, isLink } from './entry.ts';
@@ -26,7 +27,6 @@ export function ChangesPage() {
   const { query } = useObservable(currentRoute);
   const filters = Object.fromEntries(CONDITIONS.map((name) => [name, query.get(name) ?? ''])) as Filters;
   const clients = useClients();
-  const realms = useFetch(readRealmNames, []);
   const search = useDebounced(
     JSON.stringify({
       ...filters,
@@ -39,8 +39,6 @@ export function ChangesPage() {
   useEffect(() => list.close, [list]);
   const view = useObservable(list.view);
   const { entries, problem } = view;
-  const shown = useMemo(() => [...new Set(entries.map(({ realm_id }) => realm_id))], [entries]);
-  const names = useRealmNames(shown, realms);
   const addressOf = (chosen: Filters, entry?: Entry) => {
     const named = entry && { entry: String(entry.seq), in: entry.realm_id, at: entry.at };
     const given = Object.entries({ ...chosen, ...named }).filter(([, text]) => text !== '');
@@ -50,11 +48,7 @@ export function ChangesPage() {
   return (
     <>
       <PageHead title="Changes" />
-      <FilterBar
-        filters={filters}
-        realms={realms.answer}
-        onFilters={(chosen) => replaceLocation(addressOf(chosen))}
-      />
+      <FilterBar filters={filters} onFilters={(chosen) => replaceLocation(addressOf(chosen))} />
       <p class="live" role="status">
         <span class={problem ? 'live-dot live-off' : 'live-dot'} />
         <span>{problem ? 'Not live.' : 'Live'}</span>
@@ -69,7 +63,7 @@ export function ChangesPage() {
             <EntryRow
               entry={entry}
               actor={actorName(clients, entry.client_id)}
-              realm={filters.realm === '' ? (names.get(entry.realm_id) ?? entry.realm_id) : undefined}
+              hasRealm={filters.realm === ''}
               address={addressOf(filters, entry)}
             />
           )}
@@ -113,16 +107,15 @@ const INPUTS = [
 
 interface FilterBarProps {
   readonly filters: Filters;
-  readonly realms: readonly NamedRealm[] | undefined;
   readonly onFilters: (filters: Filters) => void;
 }
 
-function FilterBar({ filters, realms, onFilters }: FilterBarProps) {
+function FilterBar({ filters, onFilters }: FilterBarProps) {
   const ids = useId();
   const choose = (name: keyof Filters) => (text: string) => onFilters({ ...filters, [name]: text });
   return (
     <search class="filters" aria-label="Filter changes">
-      <RealmFilter realm={filters.realm} realms={realms} onRealm={choose('realm')} />
+      <RealmPicker realm={filters.realm} onRealm={choose('realm')} />
       <SelectField label="Kind" value={filters.kind} options={KINDS} onValue={choose('kind')} />
       <SelectField label="Event" value={filters.event} options={EVENTS} onValue={choose('event')} />
       {INPUTS.map(({ name, label, type }) => (
@@ -190,13 +183,13 @@ const BADGES: Readonly<Record<string, string>> = {
 interface EntryRowProps {
   readonly entry: Entry;
   readonly actor: string;
-  /** Undefined if all changes are of one realm. */
-  readonly realm: string | undefined;
+  /** Whether it shows the realm: changes of other realms may be listed too. */
+  readonly hasRealm: boolean;
   readonly address: string;
 }
 
 /** A row of the list; its link opens the details. */
-function EntryRow({ entry, actor, realm, address }: EntryRowProps) {
+function EntryRow({ entry, actor, hasRealm, address }: EntryRowProps) {
   const { kind, what, members, record_id: record, at, label } = entry;
   // Writing a link also updates the time of its user, which is no news.
   const named = members.filter((member) => member !== 'updated_at');
@@ -216,10 +209,10 @@ function EntryRow({ entry, actor, realm, address }: EntryRowProps) {
               <UntrustedText text={label} isIdentifier={isLink(entry)} />
             )}
           </span>
-          {realm !== undefined && (
+          {hasRealm && (
             <span class="faint">
               {' · '}
-              <UntrustedText text={realm} />
+              <RealmName id={entry.realm_id} />
             </span>
           )}
         </span>

@@ -1,5 +1,6 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type ApiRecord, RESOURCES, readRealmNames } from '../../api/records.ts';
+import { readRealmNames } from '../../api/realm_names.ts';
+import { type ApiRecord, RESOURCES } from '../../api/records.ts';
 import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
@@ -7,6 +8,7 @@ import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { returnToPlace } from '../../parts/list_place.ts';
 import { EmptyState, Loaded, ProblemNote } from '../../parts/notices.tsx';
+import { RealmName } from '../../parts/realm_name.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -248,7 +250,7 @@ const STEPS: ReadonlyMap<string, number> = new Map([
   ['ArrowUp', -1],
 ]);
 
-function PersonCells({ realm, realmName, user, record, links }: Person) {
+function PersonCells({ realm, user, record, links }: Person) {
   const [first] = links;
   return (
     <>
@@ -267,7 +269,9 @@ function PersonCells({ realm, realmName, user, record, links }: Person) {
         ))}
       </span>
       <span class="row-side faint small">
-        <span class="row-realm">{realmName === undefined ? realm : <UntrustedText text={realmName} />}</span>
+        <span class="row-realm">
+          <RealmName id={realm} />
+        </span>
         {record && (
           <span>
             since <Timestamp at={record.created_at} />

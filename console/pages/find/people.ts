@@ -1,5 +1,4 @@
 import { type Problem, toProblem, unlessAbsent } from '../../api/problem.ts';
-import { type RealmNames, readNamesOfRealms } from '../../api/realm_names.ts';
 import { type ApiRecord, RESOURCES, readRecord } from '../../api/records.ts';
 import type { FoundRecord } from '../../api/search_realms.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
@@ -15,8 +14,6 @@ export interface Hit extends FoundRecord {
 /** A user with the matching records. */
 export interface Person {
   readonly realm: string;
-  /** Undefined while it is unknown, or if this session cannot read it. */
-  readonly realmName: string | undefined;
   readonly user: string;
   /** Undefined while it is unknown, or if this session cannot read it. */
   readonly record: ApiRecord | undefined;
@@ -25,61 +22,46 @@ export interface Person {
   readonly links: readonly Hit[];
 }
 
-/** Users of links and names of realms that were read for the results; null for a user that no longer exists. */
-export interface Details {
-  readonly users: Map<string, ApiRecord | null>;
-  readonly realms: RealmNames;
-}
+/** Users of links that were read for the results; null for a user that no longer exists. */
+export type ReadUsers = Map<string, ApiRecord | null>;
 
 const { users } = RESOURCES;
 
 /** One person for all matching records of a user, in their order. A user that was deleted meanwhile is left out. */
-export function peopleOf(hits: readonly Hit[], details: Details): readonly Person[] {
+export function peopleOf(hits: readonly Hit[], known: ReadUsers): readonly Person[] {
   const groups = Map.groupBy(hits, ({ realm, user }) => `${realm}/${user}`);
   return [...groups].flatMap(([key, group]) => {
     const own = group.find(({ name }) => name === users.name)?.record;
-    const read = details.users.get(key);
+    const read = known.get(key);
     if (!own && read === null) return [];
     const { realm, user } = group[0] as Hit;
     const links = new Map(group.filter(({ name }) => name !== users.name).map((hit) => [hit.record.id, hit]));
     const isExact = group.some((hit) => hit.isExact);
-    const realmName = details.realms.get(realm);
-    return [
-      { realm, realmName, user, record: own ?? read ?? undefined, isExact, links: [...links.values()] },
-    ];
+    return [{ realm, user, record: own ?? read ?? undefined, isExact, links: [...links.values()] }];
   });
 }
 
-/** Reads the users that are known by a link alone, and the names of the realms. Returns the problems. */
-export async function readDetails(
+/** Reads the users that are known by a link alone. Returns the problems. */
+export async function readUsers(
   people: readonly Person[],
-  { users: read, realms }: Details,
+  known: ReadUsers,
   state: SessionState,
   signal: AbortSignal,
 ): Promise<readonly Problem[]> {
-  const problems: Problem[] = [];
-  const attempt = (work: Promise<void>) =>
-    work.catch((error: unknown) => {
-      signal.throwIfAborted();
-      problems.push(toProblem(error));
-    });
-  const unknown = people.filter(
-    ({ realm, user, record }) =>
-      !record && !read.has(`${realm}/${user}`) && hasScope(state, `${users.scope}:read`),
+  if (!hasScope(state, `${users.scope}:read`)) return [];
+  const unknown = people.filter(({ realm, user, record }) => !record && !known.has(`${realm}/${user}`));
+  const problems = await Promise.all(
+    unknown.map(async ({ realm, user }) => {
+      try {
+        known.set(`${realm}/${user}`, await readUser(realm, user, signal));
+        return [];
+      } catch (error) {
+        signal.throwIfAborted();
+        return [toProblem(error)];
+      }
+    }),
   );
-  await Promise.all([
-    ...unknown.map(({ realm, user }) =>
-      attempt(readUser(realm, user, signal).then((record) => void read.set(`${realm}/${user}`, record))),
-    ),
-    attempt(
-      readNamesOfRealms(
-        people.map(({ realm }) => realm),
-        realms,
-        signal,
-      ),
-    ),
-  ]);
-  return problems;
+  return problems.flat();
 }
 
 async function readUser(realm: string, user: string, signal: AbortSignal): Promise<ApiRecord | null> {

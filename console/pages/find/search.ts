@@ -5,7 +5,7 @@ import { RESOURCES } from '../../api/records.ts';
 import { searchRealms } from '../../api/search_realms.ts';
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
-import { type Details, type Hit, type Person, peopleOf, readDetails } from './people.ts';
+import { type Hit, type Person, peopleOf, type ReadUsers, readUsers } from './people.ts';
 import { wordFilter } from './word_filter.ts';
 
 /** One search over realms of the session: one round trip. */
@@ -80,15 +80,12 @@ export interface SearchResults {
 const RESULTS_MAX = 25;
 
 /** Progress of the searches for one text. */
-export interface SearchCache {
+interface SearchCache {
   readonly pages: Map<string, SearchPage>;
-  readonly details: Details;
+  readonly users: ReadUsers;
 }
 
-export const emptyCache = (): SearchCache => ({
-  pages: new Map(),
-  details: { users: new Map(), realms: new Map() },
-});
+export const emptyCache = (): SearchCache => ({ pages: new Map(), users: new Map() });
 
 interface SearchContext {
   readonly cache: SearchCache;
@@ -122,7 +119,7 @@ export async function search(
       isComplete,
       people: peopleOf(
         pages.flatMap(({ hits }) => hits),
-        cache.details,
+        cache.users,
       ).filter(({ user }) => user !== otherThan?.user),
       hasMore: pages.some(hasMore),
       problems,
@@ -144,7 +141,7 @@ export async function search(
   const isComplete = problems.length === 0;
   const found = resultsWith(problems, isComplete);
   report(found);
-  const unread = await readDetails(found.people, cache.details, state, signal);
+  const unread = await readUsers(found.people, cache.users, state, signal);
   return resultsWith(uniqueProblems([...problems, ...unread]), isComplete);
 }
 

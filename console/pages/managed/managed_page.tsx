@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ADMIN, type Managed, type WithSecret } from '../../api/admin.ts';
-import { readRealmNames, type WithEtag } from '../../api/records.ts';
-import { type Fetched, useFetch } from '../../api/use_fetch.ts';
+import type { WithEtag } from '../../api/records.ts';
+import type { Fetched } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
@@ -10,8 +10,8 @@ import { Dialog } from '../../parts/dialog.tsx';
 import { Fact, Times } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/notices.tsx';
+import { RealmName } from '../../parts/realm_name.tsx';
 import { Timestamp } from '../../parts/timestamp.tsx';
-import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { EditManagedDialog, ManagedActionDialog, SecretDialog } from './dialogs.tsx';
 import type { Action, Kind } from './kind.ts';
@@ -69,31 +69,26 @@ export function ManagedPage<Input, Created extends Input, Read extends WithEtag<
   );
 }
 
-/** The realms of a client or target. */
-export function RealmsFact({
-  label = 'Realms',
-  realms,
-}: {
-  label?: string;
-  realms: '*' | readonly string[];
-}) {
-  return <Fact label={label}>{realms === '*' ? 'all' : <RealmLinks ids={realms} />}</Fact>;
+interface RealmsFactProps {
+  readonly label?: string;
+  readonly realms: '*' | readonly string[];
 }
 
-/** By name if known, else by ID. */
-function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
-  const { answer: known } = useFetch(readRealmNames, []);
+/** The realms of a client or target. */
+export function RealmsFact({ label = 'Realms', realms }: RealmsFactProps) {
+  if (realms === '*') return <Fact label={label}>all</Fact>;
   return (
-    <ul>
-      {ids.map((id) => {
-        const realm = known?.find((each) => each.id === id);
-        return (
+    <Fact label={label}>
+      <ul>
+        {realms.map((id) => (
           <li key={id}>
-            <a href={href('realms', id)}>{realm ? <UntrustedText text={realm.name} /> : <code>{id}</code>}</a>
+            <a href={href('realms', id)}>
+              <RealmName id={id} />
+            </a>
           </li>
-        );
-      })}
-    </ul>
+        ))}
+      </ul>
+    </Fact>
   );
 }
 

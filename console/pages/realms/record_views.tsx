@@ -5,7 +5,6 @@ import {
   type Key,
   type LinkedRecord,
   type Order,
-  readRealmName,
   readRecord,
   recordPages,
   type WithEtag,
@@ -26,6 +25,7 @@ import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { PagedList } from '../../parts/long_list.tsx';
 import { Loaded } from '../../parts/notices.tsx';
+import { RealmName } from '../../parts/realm_name.tsx';
 import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -35,13 +35,8 @@ import { hasScope, session } from '../../session/session.ts';
 export function realmBreadcrumbs(realm: string) {
   return [
     { label: 'Realms', href: href('realms') },
-    { label: <RealmName realm={realm} />, href: href('realms', realm) },
+    { label: <RealmName id={realm}>Realm</RealmName>, href: href('realms', realm) },
   ];
-}
-
-function RealmName({ realm }: { readonly realm: string }) {
-  const { answer: name } = useFetch((signal) => readRealmName(realm, signal), [realm]);
-  return name === undefined ? <>Realm</> : <UntrustedText text={name} />;
 }
 
 interface RecordListProps {

@@ -1,8 +1,7 @@
-import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { csvRow } from '../../../src/ops/transfer/csv_cells.ts';
 import { fetchApi } from '../../api/call_api.ts';
 import { networkProblem, Problem } from '../../api/problem.ts';
-import { RESOURCES } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { SelectField } from '../../form/fields.tsx';
 import { ActionError, useAction } from '../../form/use_action.tsx';
@@ -16,25 +15,18 @@ import { EmptyState, ProblemNote } from '../../parts/notices.tsx';
 import { isIdentifier } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
-import { RecordPicker } from '../try/record_picker.tsx';
+import { RealmPicker } from '../try/record_picker.tsx';
 import { mapOf, readFirstRows, sourcesOf } from './csv_map.ts';
 
 /** Imports and exports files by the service. */
 export function TransferPage() {
-  const id = useId();
   const [realm, setRealm] = useState(currentRoute.get().query.get('realm') ?? '');
   const isPermitted = hasScope(useObservable(session), 'transfer');
-  const picker = { id, description: RESOURCES.realms, parentKey: [], example: '', isUnchosen: true };
   return (
     <div class="form">
       <PageHead title="Import and export" />
       {!isPermitted && <EmptyState icon="transfer" title="This session lacks the scope transfer" />}
-      {isPermitted && (
-        <div class="field">
-          <label for={id}>Realm</label>
-          <RecordPicker {...picker} emptyOption="All realms" value={realm} onValue={setRealm} />
-        </div>
-      )}
+      {isPermitted && <RealmPicker realm={realm} onRealm={setRealm} />}
       {isPermitted && <Export key={realm} realm={realm} />}
       {isPermitted && <Import realm={realm} />}
     </div>

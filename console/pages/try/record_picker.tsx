@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type ApiRecord, type Key, RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
@@ -66,7 +66,7 @@ export function RecordPicker(props: RecordPickerProps) {
   const chosen = useRef(example);
   const choose = (next: string) => {
     chosen.current = next;
-    onValue(next);
+    if (next !== value) onValue(next);
   };
   const isListed = items?.some((each) => each.id === value) ?? false;
   useEffect(() => {
@@ -101,7 +101,7 @@ export function RecordPicker(props: RecordPickerProps) {
         id={id}
         type="text"
         value={value}
-        placeholder={emptyOption}
+        placeholder={emptyOption && `${emptyOption}, or an ID`}
         autocomplete="off"
         spellcheck={false}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
@@ -120,6 +120,24 @@ export function RecordPicker(props: RecordPickerProps) {
       )}
       {items && isReadable && items.length === 0 && <p class="hint">There are no {many} yet.</p>}
     </>
+  );
+}
+
+interface RealmPickerProps {
+  /** The ID; empty for all realms. */
+  readonly realm: string;
+  readonly onRealm: (realm: string) => void;
+}
+
+/** Chooses one realm, or all. */
+export function RealmPicker({ realm, onRealm }: RealmPickerProps) {
+  const id = useId();
+  const picker = { id, description: RESOURCES.realms, parentKey: [], example: '', isUnchosen: true };
+  return (
+    <div class="field">
+      <label for={id}>Realm</label>
+      <RecordPicker {...picker} emptyOption="All realms" value={realm} onValue={onRealm} />
+    </div>
   );
 }
 

@@ -15,13 +15,12 @@ interface UserFilters {
 const LIMIT = SCHEMA.limits.pageRecordsMax;
 
 /**
- * Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page,
- * and the realms of each. Undefined for words that cannot be searched.
+ * Reads the users of all realms, or of one, in the order of realms. Reports the total with the first page.
+ * Undefined for words that cannot be searched.
  */
 export function userPages(
   { text, realm }: UserFilters,
   onTotal: (total: number | undefined) => void,
-  onRealms: (realms: readonly string[]) => void,
 ): ReadPage<FoundRecord> | undefined {
   const filter = (text === '' ? matches('text', '*') : wordFilter(text))?.text;
   if (filter === undefined) return undefined;
@@ -31,7 +30,6 @@ export function userPages(
     const page = { limit: LIMIT, after_realm, after_id, total: cursor === '' };
     const found = await searchRealms(RESOURCES.users, { filter, realms, page, signal });
     if (cursor === '') onTotal(found.total);
-    onRealms(found.items.map((item) => item.realm));
     const last = found.items.at(-1);
     const next = found.cut && last ? `${found.cut}/${last.user}` : (found.next ?? undefined);
     return { items: found.items, next };

@@ -1,21 +1,20 @@
 import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
-import type { RealmNames } from '../../api/realm_names.ts';
-import { RESOURCES, readRealmNames } from '../../api/records.ts';
+import { RESOURCES } from '../../api/records.ts';
 import type { FoundRecord } from '../../api/search_realms.ts';
-import { useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { PagedList } from '../../parts/long_list.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
+import { RealmName } from '../../parts/realm_name.tsx';
 import { isIdentifier, memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { useDebounced } from '../../parts/use_debounced.ts';
 import { wordProblem } from '../find/word_filter.ts';
 import { CreateButton, realmBreadcrumbs } from '../realms/record_views.tsx';
-import { RealmFilter, useRealmNames } from './realm_filter.tsx';
+import { RealmPicker } from '../try/record_picker.tsx';
 import { userPages } from './users.ts';
 
 /** The users of all realms that this session may see, or of one: that of the address, or a chosen one. */
@@ -24,17 +23,13 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
   const { query } = currentRoute.get();
   const [text, setText] = useState(query.get('q') ?? '');
   const [chosen, setRealm] = useState(query.get('realm') ?? '');
-  const realm = home || chosen;
+  const realm = useDebounced(home || chosen.trim());
   const [columns, setColumns] = useState(readColumns);
   /** `many`: too many to count. */
   const [total, setTotal] = useState<number | 'many'>();
-  /** The realms of the latest page. */
-  const [shown, setShown] = useState<readonly string[]>([]);
-  const realms = useFetch(readRealmNames, []);
-  const names = useRealmNames(shown, realms);
   const term = useDebounced(text.trim());
   const read = useMemo(
-    () => userPages({ text: term, realm }, (found) => setTotal(found ?? 'many'), setShown),
+    () => userPages({ text: term, realm }, (found) => setTotal(found ?? 'many')),
     [term, realm],
   );
   useEffect(() => setTotal(undefined), [read]);
@@ -73,7 +68,7 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
             onInput={({ currentTarget }) => setText(currentTarget.value)}
           />
         </div>
-        {home === '' && <RealmFilter realm={realm} realms={realms.answer} onRealm={setRealm} />}
+        {home === '' && <RealmPicker realm={chosen} onRealm={setRealm} />}
       </search>
       <div class="list-tools">
         <p class="faint small" role="status">
@@ -90,7 +85,7 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
         <PagedList
           label="users"
           read={read}
-          row={(user) => <UserRow user={user} names={names} columns={columns} />}
+          row={(user) => <UserRow user={user} columns={columns} />}
           empty={
             isFiltered ? (
               <EmptyState icon="user" title="No user found">
@@ -153,26 +148,20 @@ const templateOf = (columns: readonly string[]) => ({
 
 interface UserRowProps {
   readonly user: FoundRecord;
-  readonly names: RealmNames;
   readonly columns: readonly string[];
 }
 
-function UserRow({ user, names, columns }: UserRowProps) {
+function UserRow({ user, columns }: UserRowProps) {
   return (
     <a class="row cells" style={templateOf(columns)} href={href('realms', user.realm, 'users', user.user)}>
       {columns.map((column) => (
         <span key={column} class="cell">
           <span class="unseen">{columnLabel(column)}: </span>
-          {column === 'realm' ? realmOf(user, names) : cellOf(user, column)}
+          {column === 'realm' ? <RealmName id={user.realm} /> : cellOf(user, column)}
         </span>
       ))}
     </a>
   );
-}
-
-function realmOf({ realm }: FoundRecord, names: RealmNames): ComponentChildren {
-  const name = names.get(realm);
-  return name === undefined ? realm : <UntrustedText text={name} />;
 }
 
 function cellOf({ record }: FoundRecord, column: string): ComponentChildren {
