@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
 import type { FoundRecord } from '../../api/search_realms.ts';
+import { Checks } from '../../form/fields.tsx';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { PagedList } from '../../parts/long_list.tsx';
@@ -182,24 +183,18 @@ interface ColumnChoiceProps {
 /** The name is always shown. */
 function ColumnChoice({ columns, onColumns }: ColumnChoiceProps) {
   const [isOpen, setOpen] = useState(false);
-  const toggle = (column: string, isShown: boolean) =>
-    onColumns(COLUMNS.filter((each) => (each === column ? isShown : columns.includes(each))));
   return (
     <details class="columns" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary class="text-button">Columns</summary>
       {isOpen && (
         <fieldset>
           <legend class="unseen">Columns</legend>
-          {COLUMNS.slice(1).map((column) => (
-            <label key={column} class="check">
-              <input
-                type="checkbox"
-                checked={columns.includes(column)}
-                onChange={({ currentTarget }) => toggle(column, currentTarget.checked)}
-              />
-              {columnLabel(column)}
-            </label>
-          ))}
+          <Checks
+            class="stack-tight"
+            options={COLUMNS.slice(1).map((id) => ({ id, label: columnLabel(id) }))}
+            selected={columns}
+            onSelect={(chosen) => onColumns(['name', ...chosen])}
+          />
         </fieldset>
       )}
     </details>
