@@ -1,29 +1,10 @@
-import { SCHEMA } from 'authrealm:schema';
 import { callApi, ifMatch } from './call_api.ts';
 import { pagesOf, type ReadPage, readPages } from './list_page.ts';
-import { cursorOf, type WithEtag } from './records.ts';
+import { itemPages, type WithEtag } from './records.ts';
 
 /** Shared by all admin resources. */
 
 export const ADMIN = 'admin';
-
-interface AdminList<T> {
-  readonly data: readonly T[];
-  readonly links: { readonly next: string | null };
-}
-
-/** Reads a list of the admin API page by page. */
-function adminPages<T>(collection: string): ReadPage<T> {
-  return async (cursor, signal) => {
-    const query = new URLSearchParams({
-      'page[limit]': String(SCHEMA.limits.pageRecordsMax),
-      'page[after]': cursor,
-    });
-    const path = `admin/v1/${collection}?${query}`;
-    const { body } = await callApi<AdminList<T>>({ path, signal, scope: ADMIN });
-    return { items: body.data, next: cursorOf(body.links.next, 'page[after]') };
-  };
-}
 
 /** A client or a webhook target: it has a secret and can be disabled. */
 export interface Managed {
@@ -39,11 +20,13 @@ export interface WithSecret extends Managed {
   readonly secret: string;
 }
 
-/** The path of a managed resource, or of an action on it. */
-function managedPath(collection: string, id: string, action?: string): string {
-  return ['admin/v1', collection, encodeURIComponent(id), ...(action === undefined ? [] : [action])].join(
-    '/',
-  );
+/** The path of a collection, or of what is below it. */
+function adminPath(...segments: readonly string[]): string {
+  return ['admin/v1', ...segments.map(encodeURIComponent)].join('/');
+}
+
+function adminPages<T>(...segments: readonly string[]): ReadPage<T> {
+  return itemPages(adminPath(...segments), ADMIN);
 }
 
 /** The operations on one kind of managed resource. `Input` holds its writable members. */
@@ -51,7 +34,7 @@ export type Collection<Input, Created> = ReturnType<typeof managedCollection<Inp
 
 /** `secret` is the member of an answer that holds it. */
 function managedCollection<Input, Created = Input>(collection: string, secret: string) {
-  const pathOf = (id: string, action?: string) => managedPath(collection, id, action);
+  const pathOf = (id: string, ...action: readonly string[]) => adminPath(collection, id, ...action);
   // The service ignores `Idempotency-Key` here: a repetition could not return the secret.
   const issue = async (path: string, data: unknown): Promise<WithSecret> => {
     const { body } = await callApi<{ data: Managed & Readonly<Record<string, unknown>> }>({
@@ -68,7 +51,7 @@ function managedCollection<Input, Created = Input>(collection: string, secret: s
       });
       return { record: body.data, etag };
     },
-    create: (input: Created) => issue(`admin/v1/${collection}`, input),
+    create: (input: Created) => issue(adminPath(collection), input),
     /** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
     async update(id: string, data: Partial<Input>, etag: string | undefined): Promise<void> {
       const headers = ifMatch(etag);
@@ -141,7 +124,7 @@ export async function readClientWithLastUse(
 ): Promise<WithEtag<Client> & LastUse> {
   const [one, use] = await Promise.all([
     clients.read(id, signal),
-    callApi<{ data: LastUse }>({ path: managedPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
+    callApi<{ data: LastUse }>({ path: adminPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
   ]);
   return { ...one, last_used_at: use.body.data.last_used_at };
 }
@@ -153,7 +136,7 @@ export async function createSigningKey(): Promise<void> {
 }
 
 export async function withdrawSigningKey(id: string): Promise<void> {
-  await callApi({ method: 'POST', path: managedPath('signing-keys', id, 'withdraw'), scope: ADMIN });
+  await callApi({ method: 'POST', path: adminPath('signing-keys', id, 'withdraw'), scope: ADMIN });
 }
 
 /** Webhook targets, their deliveries and dead letters. */
@@ -210,18 +193,18 @@ export function webhookPages(): ReadPage<Webhook> {
 
 /** Newest first. */
 export function deliveryPages(id: string): ReadPage<Delivery> {
-  return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/deliveries`);
+  return adminPages(WEBHOOKS, id, 'deliveries');
 }
 
 export function deadLetterPages(id: string): ReadPage<DeadLetter> {
-  return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/dead-letters`);
+  return adminPages(WEBHOOKS, id, 'dead-letters');
 }
 
 /** Sends a dead letter again, or with `*` all and the failed messages; returns how many. */
 export async function redeliver(id: string, letter: string): Promise<number> {
   const { body } = await callApi<{ data: { dead_letters: number; retries: number } }>({
     method: 'POST',
-    path: managedPath(WEBHOOKS, id, 'redeliver'),
+    path: adminPath(WEBHOOKS, id, 'redeliver'),
     body: { data: { message: letter } },
     scope: ADMIN,
   });

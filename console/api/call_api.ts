@@ -23,7 +23,6 @@ interface ApiRequest {
 }
 
 export interface ApiResponse<T> {
-  readonly status: number;
   readonly headers: Headers;
   readonly body: T;
   /** For `If-Match`. */
@@ -53,7 +52,7 @@ export async function callApi<T>(request: ApiRequest): Promise<ApiResponse<T>> {
     timer = setTimeout(giveUp, BODY_MS_MAX);
     const { status, headers } = response;
     const body = (status === NO_CONTENT ? undefined : await response.json()) as T;
-    return { status, headers, body, etag: etagOf(headers) };
+    return { headers, body, etag: etagOf(headers) };
   } catch (error) {
     signal.throwIfAborted();
     throw error instanceof Problem ? error : networkProblem(isReadOnly(request));

@@ -1,6 +1,5 @@
 /** One error of a response. */
 export interface FieldError {
-  readonly title: string;
   /** The rule in the words of the service, without the wire name of the member before it. */
   readonly detail: string;
   /** The member of the record that caused it. */
@@ -120,7 +119,6 @@ function errorsIn(body: unknown): readonly FieldError[] {
   const errors = (body as { errors?: unknown } | null | undefined)?.errors;
   if (!Array.isArray(errors)) return [];
   return errors.map((each: { title?: unknown; detail?: unknown; source?: { pointer?: unknown } }) => ({
-    title: String(each.title ?? ''),
     detail: ruleIn(String(each.detail ?? each.title ?? ''), each.source?.pointer),
     member: memberIn(each.source?.pointer),
   }));

@@ -161,32 +161,33 @@ export function parseRecord({ fields }: Description, data: Wire): ApiRecord {
   };
 }
 
-interface RecordList {
-  readonly data: readonly Readonly<Record<string, unknown>>[];
+interface ListBody<T> {
+  readonly data: readonly T[];
   readonly links: { readonly next: string | null };
+}
+
+/** Reads a list by cursor: no item appears twice. `given`: further parameters. */
+export function itemPages<T>(path: string, scope: string, given: object = {}): ReadPage<T> {
+  return async (cursor, signal) => {
+    const page = { 'page[limit]': String(SCHEMA.limits.pageRecordsMax), 'page[after]': cursor };
+    const query = new URLSearchParams({ ...page, ...given });
+    const { body } = await callApi<ListBody<T>>({ path: `${path}?${query}`, signal, scope });
+    return { items: body.data, next: cursorOf(body.links.next, 'page[after]') };
+  };
 }
 
 /** Newest first, or oldest first. */
 export type Order = '-created_at' | 'created_at';
 
-/** Reads a collection by cursor: no record appears twice. */
 export function recordPages(
   description: Description,
   parentKey: Key,
-  order: Order = '-created_at',
+  sort: Order = '-created_at',
 ): ReadPage<ApiRecord> {
+  const read = itemPages<Wire>(pathOf(description, parentKey), `${description.scope}:read`, { sort });
   return async (cursor, signal) => {
-    const query = new URLSearchParams({
-      'page[limit]': String(SCHEMA.limits.pageRecordsMax),
-      'page[after]': cursor,
-      sort: order,
-    });
-    const path = `${pathOf(description, parentKey)}?${query}`;
-    const { body } = await callApi<RecordList>({ path, signal, scope: `${description.scope}:read` });
-    return {
-      items: body.data.map((data) => parseRecord(description, data)),
-      next: cursorOf(body.links.next, 'page[after]'),
-    };
+    const { items, next } = await read(cursor, signal);
+    return { items: items.map((data) => parseRecord(description, data)), next };
   };
 }
 

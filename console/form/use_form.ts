@@ -48,7 +48,7 @@ export function useForm<T extends object>({ initial, brokenRulesOf, save, follow
     const broken = Object.entries(brokenRulesOf(input));
     setProblem(undefined);
     setRefused(undefined);
-    showErrors(broken.map(([member, detail]) => ({ title: '', detail, member })));
+    showErrors(broken.map(([member, detail]) => ({ detail, member })));
     if (broken.length > 0) return;
     setBusy(true);
     try {
