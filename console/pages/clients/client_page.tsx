@@ -26,7 +26,6 @@ const NOT_IMPLICIT = {
 
 export const CLIENT: Kind<ClientInput> = {
   what: 'client',
-  title: 'Client',
   home: { label: 'Clients and keys', href: href('clients') },
   collection: clients,
   blank: {
@@ -47,7 +46,6 @@ export const CLIENT: Kind<ClientInput> = {
     },
     isEnabled: 'accepted',
     isDisabled: 'disabled: it and its tokens are rejected',
-    enabledMessage: 'The client was enabled.',
     previousSecret: 'accepted until',
   },
 };

@@ -46,14 +46,13 @@ interface ManagedActionDialogProps<Input, Created> {
   readonly onClose: () => void;
 }
 
-const VERBS = { disable: 'Disable', enable: 'Enable', delete: 'Delete' } as const;
-
 /** Rotates, disables, enables or deletes after confirmation. */
 export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogProps<Input, Created>) {
   const { kind, action, loaded, onChanged, onClose } = props;
   const { what, collection, blank, words } = kind;
   const [shown] = useState(loaded.record);
   const { id, name } = loaded.record;
+  const verb = capitalized(action);
   const summary = (
     <p>
       <strong>
@@ -70,14 +69,14 @@ export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogPr
   }
   return (
     <ActionDialog
-      title={`${VERBS[action]} this ${what}?`}
+      title={`${verb} this ${what}?`}
       confirmation={action === 'delete' ? confirmationWord('delete', id) : undefined}
-      verb={VERBS[action]}
+      verb={verb}
       isDanger={action !== 'enable'}
       action={() =>
         action === 'delete' ? collection.remove(id, loaded.etag) : collection.setEnabled(id, action)
       }
-      message={action === 'enable' ? words.enabledMessage : `The ${what} was ${action}d.`}
+      message={`The ${what} was ${action}d.`}
       onDone={action === 'delete' ? () => navigate(kind.home.href) : onChanged}
       onStale={onChanged}
       onClose={onClose}

@@ -14,9 +14,8 @@ export interface FormProps<Input, Created = Input> {
 
 /** The differences between the pages of clients and webhook targets. */
 export interface Kind<Input, Created = Input> {
-  /** `client`, `webhook` or `invitation`; `title` is capitalized. */
+  /** `client`, `webhook` or `invitation`. */
   readonly what: string;
-  readonly title: string;
   /** The list page. */
   readonly home: { readonly label: string; readonly href: string };
   readonly collection: Collection<Input, Created>;
@@ -26,10 +25,9 @@ export interface Kind<Input, Created = Input> {
   readonly words: {
     /** The consequence of an action, following the name. */
     readonly of: Readonly<Record<Action, string>>;
-    /** Descriptions of the state, and the message after enabling. */
+    /** Descriptions of the state. */
     readonly isEnabled: string;
     readonly isDisabled: string;
-    readonly enabledMessage: string;
     /** What the previous secret is still good for. */
     readonly previousSecret: string;
   };

@@ -11,6 +11,7 @@ import { Fact, Times } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Loaded } from '../../parts/notices.tsx';
 import { RealmName } from '../../parts/realm_name.tsx';
+import { capitalized } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { EditManagedDialog, ManagedActionDialog, SecretDialog } from './dialogs.tsx';
@@ -35,7 +36,7 @@ export function ManagedPage<Input, Created extends Input, Read extends WithEtag<
   return (
     <>
       <PageHead
-        title={answer?.record.name ?? kind.title}
+        title={answer?.record.name ?? capitalized(what)}
         breadcrumbs={[kind.home]}
         actions={answer && <ManagedActions kind={kind} loaded={answer} onChanged={fetched.reload} />}
       />

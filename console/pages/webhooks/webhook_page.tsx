@@ -19,7 +19,6 @@ import { Deliveries } from './deliveries.tsx';
 
 export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
   what: 'webhook',
-  title: 'Webhook',
   home: { label: 'Webhooks', href: href('webhooks') },
   collection: webhooks,
   blank: {
@@ -44,7 +43,6 @@ export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
     },
     isEnabled: 'enabled',
     isDisabled: 'disabled: missed changes are delivered later',
-    enabledMessage: 'The webhook was enabled.',
     previousSecret: 'also signs until',
   },
 };
