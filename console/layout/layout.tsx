@@ -1,10 +1,11 @@
 import { SCHEMA } from 'authrealm:schema';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { signOut } from '../api/sign_out.ts';
 import { useObservable } from '../observable.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { EmptyState } from '../parts/notices.tsx';
+import { useSecondsUntil } from '../parts/seconds_until.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import { hasScope, type SessionState, session, setSignInError } from '../session/session.ts';
 import type { Shortcut } from './keys.tsx';
@@ -131,16 +132,20 @@ function focusSearch(): void {
   box?.select();
 }
 
-const TICK_MS = 1_000;
 /** Seconds before the end at which a warning is announced. */
 const WARNING_SECONDS = 120;
 
 /** The user, the remaining time, and the button to sign out. */
 function SessionBox({ open }: { readonly open: NonNullable<SessionState['open']> }) {
-  const isLast = open.expiresAt >= open.endsAt;
-  const tokenSeconds = useSecondsLeft(open.expiresAt, isLast ? 'Save your work.' : 'Use the page to stay.');
+  const tokenSeconds = useSecondsUntil(open.expiresAt);
+  const sessionSeconds = useSecondsUntil(open.endsAt);
+  const isNearEnd = tokenSeconds <= WARNING_SECONDS;
+  useEffect(() => {
+    const advice = open.expiresAt >= open.endsAt ? 'Save your work.' : 'Use the page to stay.';
+    if (isNearEnd) announce(`Your session ends in less than two minutes. ${advice}`);
+  }, [isNearEnd, open.expiresAt]);
   // Near its end, the token of a page that is used is renewed.
-  const secondsLeft = tokenSeconds < WARNING_SECONDS ? tokenSeconds : secondsUntil(open.endsAt);
+  const secondsLeft = tokenSeconds < WARNING_SECONDS ? tokenSeconds : sessionSeconds;
   return (
     <section class="session" aria-label="Session">
       <div class="session-who">
@@ -160,33 +165,6 @@ function SessionBox({ open }: { readonly open: NonNullable<SessionState['open']>
       </button>
     </section>
   );
-}
-
-/** Seconds until an instant on the monotonic clock. */
-function secondsUntil(instant: number): number {
-  return Math.max(Math.ceil((instant - performance.now()) / 1_000), 0);
-}
-
-/** Seconds until the token expires. Announces when they are few, and what to do. */
-function useSecondsLeft(expiresAt: number, advice: string): number {
-  const leftNow = () => secondsUntil(expiresAt);
-  const [secondsLeft, setLeft] = useState(leftNow);
-  useEffect(() => {
-    let isAnnounced = false;
-    const tick = () => {
-      const now = leftNow();
-      // In background tabs browsers may delay timers by a minute.
-      if (now <= WARNING_SECONDS && !isAnnounced) {
-        isAnnounced = true;
-        announce(`Your session ends in less than two minutes. ${advice}`);
-      }
-      setLeft(now);
-    };
-    tick();
-    const timer = setInterval(tick, TICK_MS);
-    return () => clearInterval(timer);
-  }, [expiresAt]);
-  return secondsLeft;
 }
 
 function remainingText(seconds: number): string {

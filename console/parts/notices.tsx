@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import type { Problem } from '../api/problem.ts';
 import type { Fetched } from '../api/use_fetch.ts';
 import { Icon, type IconName } from './icon.tsx';
+import { useSecondsUntil } from './seconds_until.ts';
 
 /** An error message with its request ID. */
 export function ProblemNote({
@@ -29,7 +30,8 @@ export function ProblemNote({
 }
 
 function RetryLine({ problem, reload }: { readonly problem: Problem; readonly reload: () => void }) {
-  const secondsLeft = useCountdown(problem.waitSeconds ?? 0, problem);
+  const retryAt = useMemo(() => performance.now() + (problem.waitSeconds ?? 0) * 1_000, [problem]);
+  const secondsLeft = useSecondsUntil(retryAt);
   return (
     <p>
       {secondsLeft > 0 && <span>Retrying in {secondsLeft} s. </span>}
@@ -38,19 +40,6 @@ function RetryLine({ problem, reload }: { readonly problem: Problem; readonly re
       </button>
     </p>
   );
-}
-
-const SECOND_MS = 1_000;
-
-/** Counts down to zero; starts again when `cause` changes. */
-function useCountdown(seconds: number, cause: unknown): number {
-  const [secondsLeft, setLeft] = useState(seconds);
-  useEffect(() => {
-    setLeft(seconds);
-    const timer = setInterval(() => setLeft((before) => Math.max(before - 1, 0)), SECOND_MS);
-    return () => clearInterval(timer);
-  }, [cause]);
-  return secondsLeft;
 }
 
 /** An empty state: what belongs here, and what to do next. */
