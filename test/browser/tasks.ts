@@ -48,7 +48,7 @@ export interface Task {
   readonly number: number;
   readonly title: string;
   readonly roles: readonly Role[];
-  /** A button, link or field that only these roles are offered. Undefined if all roles have the task. */
+  /** A button, link, field or summary that only these roles are offered. Undefined if all roles have the task. */
   readonly control?: readonly [place: Place, name: string | RegExp];
   /** Default: a dozen. */
   readonly clicksMax?: number;
@@ -224,6 +224,7 @@ export const TASKS: readonly Task[] = [
     clicksMax: 4,
     title: 'see who changed a link, and bring it back',
     roles: SUPPORT,
+    control: ['user', 'Before and after'],
     async run({ service, page, open, click, press, person }) {
       await changeSubject(service, person, `${person.subject}9`);
       await open(person.email);
