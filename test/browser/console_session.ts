@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import type { Locator } from 'playwright-core';
 import { parseUuid, type Uuid } from '../../src/model/id.ts';
-import { parseScopes } from '../../src/model/principal.ts';
+import { parseScopes, ROLES } from '../../src/model/principal.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import type { Service } from '../support/service.ts';
 import {
@@ -16,6 +16,7 @@ import {
 
 export const READ_SCOPE = 'realms:read profiles:read users:read profile-infos:read changes:read';
 export const WRITE_SCOPE = `${READ_SCOPE} realms:write profiles:write users:write profile-infos:write`;
+export const EVERY_SCOPE = [...ROLES.everything.scopes, 'transfer'].join(' ');
 
 interface SignedInOptions {
   readonly scope?: string;

@@ -2,15 +2,18 @@ import type { ConsoleWindow } from './console_window.ts';
 import type { Shop } from './shop_fixture.ts';
 
 /** The address of an example of each page. */
-export function pagePaths({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
+export function pagePaths(shop: Shop) {
+  const { realm, user, unlinked, strange, oidcProfile, passwordProfile, client, webhook } = shop;
   return {
     find: '#/',
     found: '#/?q=jane',
+    notFound: '#/?q=nobody',
     allUsers: '#/users',
     realms: '#/realms',
     realm: `#/realms/${realm}`,
     users: `#/realms/${realm}/users`,
     user: `#/realms/${realm}/users/${user}`,
+    unlinked: `#/realms/${realm}/users/${unlinked}`,
     strange: `#/realms/${realm}/users/${strange}`,
     oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,

@@ -65,7 +65,8 @@ test(
   async () => {
     const writer = await openSignedIn(service, '#/', { scope: `${WRITE_SCOPE} admin` });
     await expectPlacesToWrite(writer, [
-      ...(['realms', 'realm', 'users', 'user', 'strange', 'oidcProfile', 'passwordProfile'] as const),
+      ...(['realms', 'realm', 'users', 'user', 'unlinked', 'strange'] as const),
+      ...(['oidcProfile', 'passwordProfile'] as const),
       ...(['clients', 'client', 'access', 'webhooks', 'webhook'] as const),
     ]);
   },

@@ -16,6 +16,8 @@ export interface Shop extends ParentIds {
   /** Links of the user. */
   readonly subjectLink: string;
   readonly usernameLink: string;
+  /** A user without links. */
+  readonly unlinked: string;
   /** A user whose texts are all hostile. */
   readonly strange: string;
   readonly client: string;
@@ -23,7 +25,7 @@ export interface Shop extends ParentIds {
   readonly webhook: string;
 }
 
-const NAMES = ['Ada Lovelace', 'Alan Turing', 'Grace Hopper', 'Katherine Johnson', 'Анна Каренина', '王小明'];
+const NAMES = ['Alan Turing', 'Grace Hopper', 'Katherine Johnson', 'Анна Каренина', '王小明'];
 
 /** Creates the shop over HTTP, on a service that runs with --offline. */
 export async function createShop(service: Service): Promise<Shop> {
@@ -58,6 +60,7 @@ export async function createShop(service: Service): Promise<Shop> {
   await write(oidcProfileInfo, janes, at('https://login.example.com', 'jdoe@corp.example', home.oidcProfile));
   await write(oidcProfileInfo, janes, at('https://partners.example.org', '00u1a2b3c4d5e6f7', other));
   const usernameLink = await write(passwordProfileInfo, janes, { username: 'jane.doe', password: PASSWORD });
+  const unlinked = await write(user, home, { name: 'Ada Lovelace', email: 'ada@example.com' });
   for (const [index, name] of NAMES.entries()) {
     await write(user, home, { name, email: `person${index}@example.com` });
   }
@@ -81,7 +84,8 @@ export async function createShop(service: Service): Promise<Shop> {
     ...{ name: 'Search index', url: 'https://hooks.example.com/authrealm', realms: '*', events: '*' },
   });
   await createManaged(service, `webhooks/${webhook}/disable`, {});
-  return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange, client, webhook };
+  const users = { user: jane, unlinked, strange };
+  return { ...home, ...users, otherProfile: other, subjectLink, usernameLink, client, webhook };
 }
 
 /** Returns the ID of the created record. */

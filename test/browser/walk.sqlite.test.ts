@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { freshFolder } from '../support/service.ts';
-import { expectNoErrorsInAnyView, openSignedIn, WRITE_SCOPE } from './console_session.ts';
+import { EVERY_SCOPE, expectNoErrorsInAnyView, openSignedIn } from './console_session.ts';
 import { openWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';
 import { type PageName, pagePaths, waitForPage } from './page_paths.ts';
@@ -16,11 +16,13 @@ const { service, shop } = await openShop();
 const SIGNS: Readonly<Record<PageName, string>> = {
   find: 'Type or paste anything you know about a user:',
   found: 'jane.doe@example.com',
+  notFound: 'No user found',
   allUsers: 'Ada Lovelace',
   realms: 'Buyer Organization',
   realm: 'Company login',
   users: 'Ada Lovelace',
   user: 'auth0|5f7c8ec7c33c6c004bbafe82',
+  unlinked: 'No links yet',
   strange: 'U+202E',
   oidcProfile: 'https://login.example.com',
   passwordProfile: 'any',
@@ -64,7 +66,7 @@ test.each(Object.entries(SIGNS))(
   'the console page %s is accessible and free of errors',
   async (place, sign) => {
     const fragment = pagePaths(shop)[place as PageName];
-    const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin transfer` });
+    const window = await openSignedIn(service, fragment, { scope: EVERY_SCOPE });
     await window.page.getByText(sign).first().waitFor();
     await waitForPage(window);
     await expectNoErrorsInAnyView(window);
@@ -93,7 +95,7 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 
 test.each(OPENED)('%s on the page %s is accessible and free of errors', async (...row) => {
   const [, place, open, sign] = row;
-  const scope = `${WRITE_SCOPE} history:read admin transfer`;
+  const scope = EVERY_SCOPE;
   const window = await openSignedIn(service, pagePaths(shop)[place], { scope });
   await open(window.page);
   await window.page.getByText(sign).first().waitFor();
