@@ -182,7 +182,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
   const state = useObservable(session);
   return (
     <>
-      <section class="card" aria-label="How this user signs in">
+      <section class="card stack-tight" aria-label="How this user signs in">
         <div class="card-head">
           <h2>{user.record.enabled === false ? 'Disabled: cannot sign in' : 'How this user signs in'}</h2>
           <div class="actions">
