@@ -82,7 +82,7 @@ function Checks({ reading, earlier }: ChecksProps) {
         </p>
       </div>
       <div class="table-frame">
-        <table>
+        <table class="stacked">
           <thead>
             <tr>
               <th scope="col">Check</th>
@@ -111,8 +111,8 @@ function CheckRow({ check, value, isBroken }: CheckResult) {
         {name} {isBroken && <span class="badge badge-danger">fails</span>}
         {isBroken && <p class="small">{advice}</p>}
       </th>
-      <td>{value === undefined ? <span class="faint">not measured</span> : inUnit(check, value)}</td>
-      <td>{inUnit(check, limit)}</td>
+      <td data-label="Now">{value === undefined ? 'not measured' : inUnit(check, value)}</td>
+      <td data-label="Limit">{inUnit(check, limit)}</td>
       <td>
         {SCHEMA.files === undefined ? <code>{guide}</code> : <a href={`${SCHEMA.files}/${guide}`}>{page}</a>}
       </td>

@@ -21,7 +21,7 @@ interface RowProps {
 export function LinksTable({ links, ...row }: RowProps & { readonly links: readonly Link[] }) {
   return (
     <div class="table-frame">
-      <table class="links">
+      <table class="links stacked">
         <thead>
           <tr>
             <th scope="col">Provider</th>
