@@ -78,7 +78,7 @@ export function PersonSearch({ initial = '', onTerm, otherThan, onPerson }: Pers
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
-          placeholder="Name, e-mail, username, subject, ID, or a link"
+          placeholder="Name, e-mail, username, subject or ID"
           onInput={({ currentTarget }) => {
             enter.cancel();
             setText(currentTarget.value);

@@ -65,7 +65,7 @@ export function UsersPage({ parameters: { realm: home = '' } }: PageProps) {
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}
-            placeholder="The beginnings of words"
+            placeholder="First letters"
             onInput={({ currentTarget }) => setText(currentTarget.value)}
           />
         </div>
