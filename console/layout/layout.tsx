@@ -158,7 +158,7 @@ function SessionBox({ open }: { readonly open: NonNullable<SessionState['open']>
         Ends in {remainingText(secondsLeft)}
       </p>
       <a class="text-button" href={href('session')}>
-        <Icon name="profile" /> Your rights
+        <Icon name="profile" /> Your session
       </a>
       <button type="button" class="text-button" onClick={signOut}>
         <Icon name="signOut" /> Sign out

@@ -99,7 +99,7 @@ export function eventLabel(event: string): string {
 
 /** `Discovery URL` within a sentence is `discovery URL`; abbreviations keep their capitals. */
 export function inSentence(label: string): string {
-  return /^[A-Z][a-z]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
+  return /^[A-Z][a-z-]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
 }
 
 export function capitalized(text: string): string {
@@ -107,6 +107,7 @@ export function capitalized(text: string): string {
 }
 
 const CAPITALS = new Map([
+  ['email', 'e-mail'],
   ['id', 'ID'],
   ['oidc', 'OIDC'],
   ['uris', 'URIs'],

@@ -1,7 +1,7 @@
 let format: Intl.DateTimeFormat | undefined;
 
 /** Locale and time zone of the browser. Creating the first formatter is slow. */
-function formatHere(): Intl.DateTimeFormat {
+export function formatHere(): Intl.DateTimeFormat {
   format ??= new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
   return format;
 }

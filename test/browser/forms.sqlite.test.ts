@@ -221,7 +221,7 @@ describe('names', () => {
       const { page } = window;
       await press(page, 'New user');
       await page.getByLabel('Name', { exact: true }).fill(letter.repeat(256));
-      await page.getByLabel('Email').fill(`${script}@example.com`);
+      await page.getByLabel('E-mail', { exact: true }).fill(`${script}@example.com`);
       await press(page, 'Create');
       await page.getByText('Enter at most 255 characters, not 256.').waitFor();
       await page.getByLabel('Name', { exact: true }).fill(letter.repeat(255));

@@ -34,7 +34,7 @@ test('the rights of a session, its realms and its end are on one page', async ()
   const view = { ...WIDE, viewport: PHONE };
   const window = await openSignedIn(service, '#/', { scope: READ_SCOPE, realms: [realm], view });
   await openMenu(window);
-  await window.page.getByRole('link', { name: 'Your rights' }).click();
+  await window.page.getByRole('link', { name: 'Your session' }).click();
   const facts = window.page.getByRole('region', { name: 'Your session' });
   await facts.getByText('Buyer Organization').waitFor();
   const text = await facts.innerText();

@@ -82,9 +82,9 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const people = page.locator('dl');
     await people.nth(2).waitFor();
     expect(await people.allTextContents()).toEqual([
-      'ID1NameJane Doe, Dr.Given nameJaneFamily nameDoe, Dr.Emailjane@example.comDisabledfalse',
-      'ID2NameBoGiven nameBoFamily nameEmailbo@example.comDisabledtrue',
-      'ID3NameAyşe YıldırımGiven nameAyşeFamily nameYıldırımEmailayse@example.comDisabledfalse',
+      'ID1NameJane Doe, Dr.Given nameJaneFamily nameDoe, Dr.E-mailjane@example.comDisabledfalse',
+      'ID2NameBoGiven nameBoFamily nameE-mailbo@example.comDisabledtrue',
+      'ID3NameAyşe YıldırımGiven nameAyşeFamily nameYıldırımE-mailayse@example.comDisabledfalse',
     ]);
     await expectNoErrors(window);
     const map = await saved(window, 'map.json');
@@ -119,7 +119,7 @@ test('another column than the proposed one can be chosen, and none', async () =>
   const window = await open(`${PLACE}?realm=${realm}`);
   const { page } = window;
   await choose(window, 'Number,Name,Mail,Second mail,Status\n1,Ann,ann@old.example,ann@new.example,x\n');
-  await page.getByLabel('Email', { exact: true }).selectOption('Second mail');
+  await page.getByLabel('E-mail', { exact: true }).selectOption('Second mail');
   await page.getByLabel('Status', { exact: true }).selectOption('');
   await press(window, 'Import');
   await ended(window, '1 imported, 0 unchanged, 0 replaced, 0 rejected.');

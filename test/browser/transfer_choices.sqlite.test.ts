@@ -16,7 +16,7 @@ async function choose({ page }: ConsoleWindow, name: string, text: string): Prom
 test('columns that were chosen for one file are not used for the next one', async () => {
   const window = await openSignedIn(service, `#/transfer?realm=${shop.realm}`, { scope: SCOPE });
   const { page } = window;
-  const email = page.getByLabel('Email', { exact: true });
+  const email = page.getByLabel('E-mail', { exact: true });
   await choose(window, 'users.csv', 'Number,Name,Mail,Second mail\n1,Ann,ann@old.example,ann@new.example\n');
   await email.selectOption('Second mail');
   await page.getByRole('definition').getByText('ann@new.example').waitFor();

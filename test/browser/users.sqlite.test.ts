@@ -181,12 +181,12 @@ test('the columns of the Users page are chosen, and stay after a reload', async 
   await page.goto(`${service.url}/console#/users?realm=${small}`);
   const head = page.locator('.table-head > span');
   await head.first().waitFor();
-  expect(await head.allInnerTexts()).toEqual(['Name', 'Email', 'Realm', 'Since']);
+  expect(await head.allInnerTexts()).toEqual(['Name', 'E-mail', 'Realm', 'Since']);
   await page.getByText('Columns', { exact: true }).first().click();
   await page.getByLabel('Family name').check();
   await page.getByLabel('Realm', { exact: true }).last().uncheck();
   await expectNoErrors(window);
-  expect(await head.allInnerTexts()).toEqual(['Name', 'Email', 'Family name', 'Since']);
+  expect(await head.allInnerTexts()).toEqual(['Name', 'E-mail', 'Family name', 'Since']);
   await page.reload();
   await page.getByRole('list', { name: 'users' }).getByText('Doering', { exact: true }).waitFor();
 });
@@ -223,7 +223,7 @@ test('the address of the users of a realm searches them alone, and creates users
   await expectNoErrorsInAnyView(window);
   await page.getByRole('button', { name: 'New user' }).click();
   await page.getByLabel('Name', { exact: true }).fill('Second Person');
-  await page.getByLabel('Email').fill('second@example.com');
+  await page.getByLabel('E-mail', { exact: true }).fill('second@example.com');
   await page.getByRole('button', { name: 'Create', exact: true }).click();
   await page.getByRole('heading', { name: 'Second Person' }).waitFor();
   await page.goBack();

@@ -51,14 +51,14 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'New user');
       await page.getByLabel('Name', { exact: true }).fill('Mary Shelley');
       await press(page, 'Create');
-      await page.getByText('Enter the email.').waitFor();
+      await page.getByText('Enter the e-mail.').waitFor();
       await page.locator('[name=email]:focus').waitFor();
-      await page.getByLabel('Email').fill('no address');
+      await page.getByLabel('E-mail', { exact: true }).fill('no address');
       await press(page, 'Create');
-      await page.getByText('Email must be an e-mail address.').waitFor();
+      await page.getByText('E-mail must be an e-mail address.').waitFor();
       await window.expectError(/status of 400/);
       expect(await window.violations()).toEqual([]);
-      await page.getByLabel('Email').fill('mary@example.com');
+      await page.getByLabel('E-mail', { exact: true }).fill('mary@example.com');
       await press(page, 'Create');
       await page.getByRole('heading', { name: 'Mary Shelley' }).waitFor();
       await page.getByText('No links yet').waitFor();

@@ -1,7 +1,7 @@
 import { PageHead } from '../../layout/page.tsx';
 import { useObservable } from '../../observable.ts';
 import { Fact } from '../../parts/facts.tsx';
-import { Timestamp } from '../../parts/timestamp.tsx';
+import { formatHere, Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { endOf, session } from '../../session/session.ts';
 import { ScopesFact } from '../clients/client_page.tsx';
@@ -28,6 +28,7 @@ export function SessionPage() {
           <Fact label="Ends">
             <Timestamp at={endOf(stored)} />, earlier if it is not used
           </Fact>
+          <Fact label="Time zone of this page">{formatHere().resolvedOptions().timeZone}</Fact>
           <RealmsFact realms={realms} />
           <ScopesFact scopes={[...scopes]} />
         </dl>
