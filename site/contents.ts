@@ -117,13 +117,15 @@ export const CHAPTERS: readonly Chapter[] = [
       'docs/dependencies.md',
     ],
   },
-  { title: 'Decisions', weight: 0.5, sources: ['docs/decisions/README.md', 'docs/decisions/[0-9]*.md'] },
   {
     title: 'Project',
     weight: 0.5,
     sources: ['SECURITY.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'docs/releasing.md'],
   },
 ];
+
+/** Pages for developers of authrealm, which are only in the repository. */
+export const NOT_ON_THE_SITE = 'docs/decisions/';
 
 /** The chapter of the API's operations precedes this one. */
 export const CHAPTER_AFTER_API = 'Reference';
