@@ -148,7 +148,7 @@ function emptying(bucket: Bucket, now: number): BudgetTake {
 
 export type SignInBudgets = ReturnType<typeof openSignInBudgets>;
 
-/** Limits wrong passwords over all processes (docs/decisions/0024-sign-in-by-password.md#budgets). */
+/** Limits wrong passwords over all processes (docs/guides/password-guessing.md#budgets). */
 export function openSignInBudgets(
   store: BudgetStore,
   keys: BucketKeys,

@@ -30,7 +30,7 @@ export type Decoys = ReturnType<typeof openDecoys>;
 
 /**
  * Hashes for names that nobody has, so that a check takes as long as for the names of the profile
- * (docs/decisions/0024-sign-in-by-password.md#time).
+ * (docs/guides/password-guessing.md#time).
  */
 export function openDecoys({ credentials, keys, cost, clock }: DecoyDeps) {
   const known = new Map<string, { readonly kinds: HashKinds; readonly readAt: number }>();

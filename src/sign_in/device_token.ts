@@ -23,7 +23,7 @@ const TOKEN = /^([\w-]{0,32})([\w-]{69}[AQgw])$/;
 export type DeviceTokens = ReturnType<typeof openDeviceTokens>;
 
 /**
- * Makes and verifies device tokens (docs/decisions/0024-sign-in-by-password.md#device-tokens). A token is the version, then base64url
+ * Makes and verifies device tokens (docs/guides/password-guessing.md#device-tokens). A token is the version, then base64url
  * of 16 random bytes, the day of issue (days since the epoch, 4 bytes) and the HMAC. No row is stored for it.
  */
 export function openDeviceTokens(

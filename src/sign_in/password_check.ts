@@ -25,7 +25,7 @@ export type PasswordCheckOutcome =
   | ({ readonly kind: 'throttled' } & ThrottledSignIn);
 
 /**
- * Checks passwords within the budgets (docs/decisions/0024-sign-in-by-password.md). Rejects with Fault `overloaded`, without a check,
+ * Checks passwords within the budgets (docs/guides/password-guessing.md). Rejects with Fault `overloaded`, without a check,
  * if the queue is full, and with `unavailable`.
  */
 export type CheckPassword = (request: PasswordCheckRequest) => Promise<PasswordCheckOutcome>;

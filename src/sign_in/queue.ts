@@ -35,7 +35,7 @@ export type SignInQueue = ReturnType<typeof openSignInQueue>;
 
 /**
  * Orders the password checks and sign-ups of a process, which take a processor for a tenth of a second each
- * (docs/decisions/0024-sign-in-by-password.md#queue). One runs at a time, so at most one wrong password is not counted yet.
+ * (docs/guides/password-guessing.md#queue). One runs at a time, so at most one wrong password is not counted yet.
  */
 export function openSignInQueue(monotonic: () => number) {
   /** In the order of arrival. */

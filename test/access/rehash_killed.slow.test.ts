@@ -21,7 +21,7 @@ import {
   requestTokens,
 } from '../support/sign_in.ts';
 
-/** A service that is killed after the response to a right password: docs/decisions/0024-sign-in-by-password.md#hashes. */
+/** A service that is killed after the response to a right password: docs/guides/password-guessing.md#hashes. */
 
 setDefaultTimeout(400_000);
 afterAll(killCommands);

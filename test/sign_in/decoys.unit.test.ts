@@ -4,7 +4,7 @@ import { openDecoys } from '../../src/sign_in/decoys.ts';
 import type { HashKindCount } from '../../src/sign_in/store/credentials.ts';
 import { freshAttempts, KEYS, manualClock } from './sign_in_fixtures.ts';
 
-/** Hashes for names that nobody has: docs/decisions/0024-sign-in-by-password.md#time. */
+/** Hashes for names that nobody has: docs/guides/password-guessing.md#time. */
 
 const HOUR_MS = 3_600_000;
 const COST = { memoryKib: 19_456, passes: 2 };

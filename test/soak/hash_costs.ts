@@ -8,7 +8,7 @@ import { openChecker } from '../../src/ops/workers/checker.ts';
 
 /**
  * Whether a check with the costliest hash of each kind that an import accepts takes about as long as one with the costliest of argon2id
- * (docs/decisions/0024-sign-in-by-password.md#hashes). The password is wrong, NFKC changes it, and bcrypt does not read all of it: no other
+ * (docs/guides/password-guessing.md#hashes). The password is wrong, NFKC changes it, and bcrypt does not read all of it: no other
  * one is compared more often. A check that is rejected after `hashMsMax` counts as one of that time.
  */
 const SIGNER_KEY = randomBytes(64);

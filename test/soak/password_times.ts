@@ -18,7 +18,7 @@ import { type Attempt, freshAddress, post, type Send, sendAll } from './response
 import { drawUsernames, forEachAtOnce, type Preparation, type PrepareCall } from './timed_call.ts';
 
 /**
- * Wrong passwords, for known and unknown usernames (docs/decisions/0024-sign-in-by-password.md#time). A profile has passwords with six
+ * Wrong passwords, for known and unknown usernames (docs/guides/password-guessing.md#time). A profile has passwords with six
  * kinds of hashes. Two comparisons together leave a caller nothing:
  *
  * - The known names of each kind with the unknown names whose decoy is of that kind, which shows that a decoy takes as long as the

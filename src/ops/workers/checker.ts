@@ -12,7 +12,7 @@ import { openPool } from './pool.ts';
 
 /**
  * Lower than that of the hasher: anybody may send passwords to check, and lookups on the same processor should keep most of it
- * (docs/decisions/0024-sign-in-by-password.md#hashes).
+ * (docs/guides/password-guessing.md#hashes).
  */
 export const CHECKER_NICENESS = 10;
 
@@ -38,7 +38,7 @@ const REST_MS_MAX = 100;
 
 /**
  * In the worker. It rests between checks if they waited for a processor: lookups wait for the same processors, in the service or in a
- * database on this machine (docs/decisions/0024-sign-in-by-password.md#hashes).
+ * database on this machine (docs/guides/password-guessing.md#hashes).
  */
 export function openRestingCheck(sleep: (ms: number) => void = Bun.sleepSync) {
   let restsUntil = 0;

@@ -55,7 +55,7 @@ export function* deleteBudgets(realmId: Uuid, limit: number): Work<number> {
 const valuesOf = ({ name, kind, source }: BudgetKey) => [name, kind, source] as const;
 
 /**
- * Stores the token buckets that limit password checks (docs/decisions/0024-sign-in-by-password.md#budgets). Writes have the
+ * Stores the token buckets that limit password checks (docs/guides/password-guessing.md#budgets). Writes have the
  * scope of their realm, so those of one realm never wait for each other's rows.
  */
 export function openBudgetStore(

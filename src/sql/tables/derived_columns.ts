@@ -56,7 +56,7 @@ export const COVERED_MEMBERS = ['password_profile_id', 'username', 'password_has
 
 /**
  * The MAC that authenticates a password hash as that of its row, and the revision of the write that set it: an edit by hand counts as
- * no hash (docs/decisions/0024-sign-in-by-password.md#hashes). None unless one of the written members is covered.
+ * no hash (docs/guides/password-guessing.md#hashes). None unless one of the written members is covered.
  */
 export function authenticatingColumns(resource: Resource, written = COVERED_MEMBERS): readonly string[] {
   const isCovered = written.some((name) => COVERED_MEMBERS.includes(name));

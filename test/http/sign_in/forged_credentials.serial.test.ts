@@ -18,7 +18,7 @@ import {
   requestTokens,
 } from '../../support/sign_in.ts';
 
-/** Credentials that were changed without the service, by a writer of the database: docs/decisions/0024-sign-in-by-password.md#hashes. */
+/** Credentials that were changed without the service, by a writer of the database: docs/guides/password-guessing.md#hashes. */
 
 const service = await startService();
 const { db, database } = service;

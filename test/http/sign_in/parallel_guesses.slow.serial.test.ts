@@ -18,7 +18,7 @@ import {
   requestTokens,
 } from '../../support/sign_in.ts';
 
-/** Budgets of two services over one database that check passwords at once: docs/decisions/0024-sign-in-by-password.md#budgets. */
+/** Budgets of two services over one database that check passwords at once: docs/guides/password-guessing.md#budgets. */
 
 setDefaultTimeout(300_000);
 

@@ -20,7 +20,7 @@ import {
   startGuessedService,
 } from '../../support/sign_in.ts';
 
-/** What wrong passwords do to later requests: docs/decisions/0024-sign-in-by-password.md. */
+/** What wrong passwords do to later requests: docs/guides/password-guessing.md. */
 
 const { service, accounts, token, signIn, statusOf, guess } = await startGuessedService();
 const { db, clock } = service;
