@@ -36,21 +36,10 @@ export function backgroundRateRatio(
   results: readonly BackgroundResult[],
 ): number {
   if (!('perSecond' in background)) return 1;
-  return responsesPerSecond(results, background.kind).succeeded / background.perSecond;
-}
-
-/** Responses per second to one kind of request, over all rounds. */
-export function responsesPerSecond(
-  results: readonly BackgroundResult[],
-  kind: BackgroundKind,
-): ResponseCounts {
   const sum = (value: (result: BackgroundResult) => number) =>
     results.reduce((total, result) => total + value(result), 0);
-  const seconds = sum((result) => result.seconds);
-  return {
-    succeeded: sum(({ counts }) => counts[kind].succeeded) / seconds,
-    unavailable: sum(({ counts }) => counts[kind].unavailable) / seconds,
-  };
+  const perSecond = sum(({ counts }) => counts[background.kind].succeeded) / sum(({ seconds }) => seconds);
+  return perSecond / background.perSecond;
 }
 
 /** Measures lookups while a separate process runs the background load; both run on the core of the load. */

@@ -1,16 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Loads, medianRatio } from './load.ts';
+import { markdownTable, medianCell, ratio, sharedMachineNote, whole } from './markdown.ts';
 import {
-  markdownTable,
-  medianCell,
-  micros,
-  ratio,
-  sharedMachineNote,
-  spreadCell,
-  whole,
-} from './markdown.ts';
-import { CITUS_OPERATIONS, CITUS_SOURCES, type CitusOperation, type CitusRow, citusRow } from './rows.ts';
+  CITUS_OPERATIONS,
+  CITUS_SOURCES,
+  type CitusOperation,
+  type CitusRow,
+  type CitusSource,
+  citusRow,
+} from './rows.ts';
 
 export interface CitusRun {
   readonly at: string;
@@ -36,34 +35,20 @@ const SOURCE_TEXTS = {
 
 export function citusMarkdown(run: CitusRun): string {
   const { loads, users } = run;
-  const operations = Object.entries(CITUS_OPERATIONS) as [CitusOperation, string][];
-  const table = markdownTable(
-    [
-      `${whole(users)} users`,
-      'per second',
-      'processor of the server, µs',
-      'of the database, µs',
-      'ratio to PostgreSQL',
-      'p50, ms',
-    ],
-    operations.flatMap(([operation, text]) =>
-      CITUS_SOURCES.map((source) => {
-        const row = loads[citusRow(source, operation)];
-        const plain = loads[citusRow('plain', operation)];
-        return [
-          `${text}: ${SOURCE_TEXTS[source]}`,
-          spreadCell(row, 'requestsPerSecond'),
-          spreadCell(row, 'cpuMicros', micros),
-          spreadCell(row, 'databaseCpuMicros', micros),
-          ratio(medianRatio(row, plain, 'databaseCpuMicros')),
-          medianCell(row, 'p50', (value) => value.toFixed(2)),
-        ];
-      }),
-    ),
-  );
+  const cell = (source: CitusSource, operation: CitusOperation) => {
+    const row = loads[citusRow(source, operation)];
+    const cost = medianRatio(row, loads[citusRow('plain', operation)], 'databaseCpuMicros');
+    return `${medianCell(row, 'requestsPerSecond')} (${ratio(cost)})`;
+  };
   return [
-    table,
-    'Processor of the database is that of all its servers; the ratio is of that figure.',
+    markdownTable(
+      [`per second, ${whole(users)} users`, ...CITUS_SOURCES.map((source) => SOURCE_TEXTS[source])],
+      (Object.entries(CITUS_OPERATIONS) as [CitusOperation, string][]).map(([operation, text]) => [
+        text,
+        ...CITUS_SOURCES.map((source) => cell(source, operation)),
+      ]),
+    ),
+    'In parentheses: processor time of all database servers, ratio to PostgreSQL.',
     '',
     sharedMachineNote(run, 'the services, all servers of the database and the load'),
     '',

@@ -43,8 +43,8 @@ export function sharedMachineNote(
   sharers: string,
 ): string {
   return (
-    `${machine.cpu}, ${machine.cores} cores, shared by ${sharers}. Medians of ${rounds} interleaved rounds of ${seconds} s, in ` +
-    `parentheses the least and the greatest; ratios are computed in each round; ${at.slice(0, 10)}.`
+    `${machine.cpu}, ${machine.cores} cores, shared by ${sharers}; medians of ${rounds} rounds of ${seconds} s; ` +
+    `${at.slice(0, 10)}.`
   );
 }
 

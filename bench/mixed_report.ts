@@ -40,16 +40,18 @@ export function belowMin({ rows }: MixedRun): readonly MixedRow[] {
 }
 
 /** Operations that a page shows. */
-const WORST = 5;
+const WORST = 3;
 
 /** All operations, the worst first; those that were not measured are last. */
 export function mixedMarkdown(run: MixedRun): string {
   return `${summaryOf(run)}\n\n${tableOf(run, worstFirst(run))}`;
 }
 
-/** The operations that cost lookups most. */
+/** The operations that cost lookups most, and what they leave of the rate. */
 export function worstMarkdown(run: MixedRun): string {
-  return `${summaryOf(run)} The worst ${WORST}:\n\n${tableOf(run, worstFirst(run).slice(0, WORST))}`;
+  const worst = worstFirst(run).slice(0, WORST);
+  const listed = worst.map(({ name, ratios }) => `\`${name}\` ${ratio(median(ratios))}`);
+  return `- ${summaryOf(run)} The worst: ${listed.join(', ')}.`;
 }
 
 function worstFirst({ rows }: MixedRun): readonly MixedRow[] {
@@ -86,8 +88,7 @@ function summaryOf(run: MixedRun): string {
   const { rows, engine, users, realms, seconds, rounds, at, machine } = run;
   return (
     `${engine}, ${whole(users)} users in the largest of ${whole(realms)} realms, ${machine.cpu}, ${machine.cores} cores, ` +
-    `medians of ${rounds} rounds of ${seconds} s, in parentheses the least and the greatest, ${at.slice(0, 10)}: ` +
-    `${belowMin(run).length} of ${rows.filter(isMeasured).length} measured operations leave the lookups less than ${KEPT_MIN} ` +
-    `of their quiet rate; ${rows.filter((row) => !isMeasured(row)).length} are not measured.`
+    `${rounds} × ${seconds} s, ${at.slice(0, 10)}: ${belowMin(run).length} of ${rows.filter(isMeasured).length} ` +
+    `operations leave the lookups less than ${KEPT_MIN} of their quiet rate.`
   );
 }

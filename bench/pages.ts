@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { type CitusRun, citusMarkdown } from './citus_report.ts';
 import { markdownTable, medianCell, milliseconds, ratio, whole } from './markdown.ts';
 import { type MixedRun, worstMarkdown } from './mixed_report.ts';
-import { type PeersRun, peersMarkdown } from './peers/report.ts';
+import { type PeerResult, type PeersRun, peersMarkdown } from './peers/report.ts';
 import { type PostgresRun, postgresMarkdown } from './postgres_report.ts';
 import { markdown, type Result, type Run, rowRatio } from './report.ts';
-import { type SignInRun, signInMarkdown } from './sign_in_report.ts';
+import { type SignInRun, signInSummary } from './sign_in_report.ts';
 
 /**
  * Writes the figures of the last runs, from bench/results, into the pages that show them: `npm run bench:pages`. A block of a
@@ -29,18 +29,21 @@ export function benchmarkPages(): Readonly<Record<string, string>> {
     summary: run && summary(run, postgres),
     sqlite: run && markdown(run),
     postgres: postgres && postgresMarkdown(postgres),
-    peers: peers && peersMarkdown(peers),
+    peers: peers && peersMarkdown({ ...peers, results: peers.results.filter(isPeer) }),
     citus: citus && citusMarkdown(citus),
-    mixed: mixed.length > 0 ? mixed.map(worstMarkdown).join('\n\n') : undefined,
-    sign_in: signIn.length > 0 ? signIn.map(signInMarkdown).join('\n') : undefined,
+    mixed: mixed.length > 0 ? `${mixed.map(worstMarkdown).join('\n')}\n` : undefined,
+    sign_in: signIn.length > 0 ? signInSummary(signIn) : undefined,
   };
   return Object.fromEntries(
-    ['README.md', 'docs/benchmarks.md', 'docs/peers.md'].map((path) => {
+    ['README.md', 'docs/benchmarks.md'].map((path) => {
       const text = readFileSync(join(ROOT, path), 'utf8');
       return [path, withBlocks(text, blocks)];
     }),
   );
 }
+
+/** A baseline is an earlier authrealm. */
+const isPeer = ({ name }: PeerResult) => !name.startsWith('authrealm ');
 
 function readResult<T>(name: string): T | undefined {
   const file = join(ROOT, `bench/results/${name}.json`);

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BackgroundKind, responsesPerSecond } from './background_load.ts';
+import type { BackgroundKind } from './background_load.ts';
 import { type Figure, figures, type Loads, median, medianRatio } from './load.ts';
-import { markdownTable, medianCell, micros, milliseconds, ratio, spreadCell, whole } from './markdown.ts';
+import { markdownTable, medianCell, micros, ratio, whole } from './markdown.ts';
 import type { Operations } from './operations.ts';
 import { LOOKUP_ROWS, type LookupRow, OPERATION_ROWS, type OperationRow } from './rows.ts';
 
@@ -49,32 +49,33 @@ export function rowRatio({ loads }: Result, [row, to]: readonly [Row, Row], figu
   return medianRatio(loads[row], loads[to], figure);
 }
 
-/** Every table of the run. */
-export function markdown(run: Run): string {
-  const { machine, connections, seconds, rounds, at, results } = run;
+/** The rows that a page shows; the file of the run has all. */
+const SHOWN: readonly Row[] = [
+  ...(['lookup', 'handwritten', 'nginx', 'person', 'reverse'] as const),
+  ...(['pageWithTotal', 'createTogether64'] as const),
+];
+
+/** The tables of the run. */
+export function markdown({ machine, connections, seconds, rounds, at, results }: Run): string {
   return [
-    ...results.map(sizeTable),
+    rateTable(results),
     comparisons(results),
     `${machine.cpu}, ${machine.cores} cores: the server on one, the load on the other. ${connections} connections where no ` +
-      `other number is given; medians of ${rounds} interleaved rounds of ${seconds} s, in parentheses the least and the ` +
-      'greatest; ratios are computed in each round. Processor time is that of the server and its child processes, in user and ' +
-      'kernel mode, divided by the requests. File reads are its calls of `read` and `pread`. The database is read into the ' +
-      `page cache before each round; ${at.slice(0, 10)}.\n`,
+      `other number is given; medians of ${rounds} rounds of ${seconds} s; ${at.slice(0, 10)}.\n`,
   ].join('\n');
 }
 
-/** Every row at one size. */
-function sizeTable({ users, loads }: Result): string {
-  const rows = Object.entries({ ...LOOKUP_ROWS, ...OPERATION_ROWS }) as [Row, string][];
+/** Rate and processor time of a request at each size. */
+function rateTable(results: readonly Result[]): string {
+  const texts: Readonly<Record<Row, string>> = { ...LOOKUP_ROWS, ...OPERATION_ROWS };
   return markdownTable(
-    [`${whole(users)} users`, 'per second', 'processor, µs', 'p50, ms', 'p99, ms', 'file reads'],
-    rows.map(([row, text]) => [
-      text,
-      spreadCell(loads[row], 'requestsPerSecond'),
-      spreadCell(loads[row], 'cpuMicros', micros),
-      medianCell(loads[row], 'p50', milliseconds),
-      medianCell(loads[row], 'p99', milliseconds),
-      medianCell(loads[row], 'readCalls', ratio),
+    ['per second; processor time, µs', ...results.flatMap(({ users }) => [`${whole(users)} users`, 'µs'])],
+    SHOWN.map((row) => [
+      texts[row],
+      ...results.flatMap(({ loads }) => [
+        medianCell(loads[row], 'requestsPerSecond'),
+        medianCell(loads[row], 'cpuMicros', micros),
+      ]),
     ]),
   );
 }
@@ -83,99 +84,45 @@ type Cell = readonly [string, (result: Result) => string];
 
 /** Ratios between rows, and the figures that are not rates, for all sizes. */
 function comparisons(results: readonly Result[]): string {
-  const cells: readonly Cell[] = [...ratioCells(), ...fileCells(), ...operationCells(), ...backgroundCells()];
+  const cells: readonly Cell[] = [
+    ['speed of a lookup, ratio to the hand-written server', speedCell('handwritten')],
+    ['speed of a lookup, ratio to nginx', speedCell('nginx')],
+    ['database, MB', ({ databaseMb }) => whole(databaseMb)],
+    ['memory without mapped files, MB', ({ anonymousMb }) => whole(anonymousMb)],
+    ['start to first response, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
+    ['import, records/s', ({ importedPerSecond }) => whole(importedPerSecond)],
+    [
+      'import, ratio to bare prepared inserts',
+      ({ importedPerSecond, bareInsertsPerSecond: bare }) => (bare ? ratio(importedPerSecond / bare) : '–'),
+    ],
+    ...backgroundCells(),
+  ];
   return markdownTable(
     ['ratios and other figures', ...results.map(({ users }) => `${whole(users)} users`)],
     cells.map(([name, cell]) => [name, ...results.map(cell)]),
   );
 }
 
-/** The speed of one row relative to another: by processor time, and by rate. */
-function speedCell(row: Row, to: Row): (result: Result) => string {
-  return (result) =>
-    `${ratio(rowRatio(result, [to, row], 'cpuMicros'))}, ${ratio(rowRatio(result, [row, to], 'requestsPerSecond'))}`;
-}
-
-function costCell(row: Row, of: Row): (result: Result) => string {
-  return (result) => ratio(rowRatio(result, [row, of], 'cpuMicros'));
-}
-
-function ratioCells(): readonly Cell[] {
-  return [
-    [
-      'speed of a lookup, ratio to the hand-written server: by processor time, by rate',
-      speedCell('lookup', 'handwritten'),
-    ],
-    ['speed of a lookup, ratio to `Bun.serve` returning a constant', speedCell('lookup', 'constant')],
-    ['speed of a lookup, ratio to nginx returning a constant', speedCell('lookup', 'nginx')],
-    ['speed of a lookup of the newest 1 %, ratio to all users', speedCell('newest', 'lookup')],
-    ['processor time of a reverse lookup, in lookups by ID', costCell('reverse', 'lookupAgain')],
-    ['processor time of a user with all links, in lookups by ID', costCell('person', 'lookupAgain')],
-    ['processor time of a page with a total, ratio to one without', costCell('pageWithTotal', 'page')],
-  ];
-}
-
-function fileCells(): readonly Cell[] {
-  return [
-    ['database, MB', ({ databaseMb }) => whole(databaseMb)],
-    ['share of the database that is mapped', ({ mappedShare }) => ratio(mappedShare)],
-    ['anonymous memory, MB', ({ anonymousMb }) => whole(anonymousMb)],
-    ['file-backed memory, MB', ({ fileMb }) => whole(fileMb)],
-    ['process start to first 200 response, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
-    ['import, records/s', ({ importedPerSecond }) => whole(importedPerSecond)],
-    ['import, anonymous memory, MB', ({ importAnonymousMb }) => whole(importAnonymousMb)],
-    [
-      'import, ratio to bare prepared inserts',
-      ({ importedPerSecond, bareInsertsPerSecond: bare }) => (bare ? ratio(importedPerSecond / bare) : '–'),
-    ],
-  ];
-}
-
-function operationCells(): readonly Cell[] {
-  const single = ({ loads }: Result) => median(figures(loads.createLink, 'requestsPerSecond'));
-  return [
-    [
-      'first page of 100 users by key, one caller, ms',
-      ({ operations }) => milliseconds(operations.firstPageMs),
-    ],
-    [
-      'time of a deep page, ratio to the first page (page number)',
-      ({ operations: { deepPageMs, firstPageMs, deepPage } }) =>
-        `${ratio(deepPageMs / firstPageMs)} (${whole(deepPage)})`,
-    ],
-    [
-      'creates of a link by one caller, ratio to SQLite without the service',
-      (result) => {
-        const bare = result.operations.bareCreatesPerSecond;
-        return bare ? ratio(single(result) / bare) : '–';
-      },
-    ],
-  ];
+/** The speed of a lookup relative to another row, by processor time. */
+function speedCell(to: Row): (result: Result) => string {
+  return (result) => ratio(rowRatio(result, [to, 'lookup'], 'cpuMicros'));
 }
 
 /** What is handled concurrently with the lookups. */
-const BACKGROUND_ROWS: Readonly<Record<BackgroundKind, string>> = {
+const BACKGROUND_ROWS: Readonly<Partial<Record<BackgroundKind, string>>> = {
   links: '500 creates of a link/s',
-  passwords: 'a full password queue, 80 callers',
-  totals: '20 pages with the exact total/s',
-  lists: '20 filtered lists/s, five totals counted per second',
-  searches: '64 callers of `ilike(email,*zz*)`',
+  passwords: 'a full password queue',
 };
 
-/** Lookups while other requests are handled, and the responses to those. */
+/** Lookups while other requests are handled. */
 function backgroundCells(): readonly Cell[] {
   return Object.entries(BACKGROUND_ROWS).map(([kind, text]) => [
-    `lookups with ${text}: ratio of rate, of p99 (its responses)`,
-    ({ operations }) => backgroundCell(kind as BackgroundKind, operations),
+    `lookups with ${text}: rate, p99`,
+    ({ operations }) => {
+      const measured = operations.background[kind as BackgroundKind];
+      return measured ? `${ratio(measured.rateRatio)}, ${ratio(measured.p99Ratio)}` : '–';
+    },
   ]);
-}
-
-function backgroundCell(kind: BackgroundKind, { background }: Result['operations']): string {
-  const measured = background[kind];
-  if (!measured) return '–';
-  const { succeeded, unavailable } = responsesPerSecond(measured.backgroundResults, kind);
-  const responses = `${whole(succeeded)}/s, 503 ${whole(unavailable)}/s`;
-  return `${ratio(measured.rateRatio)}, ${ratio(measured.p99Ratio)} (${responses})`;
 }
 
 const BAR = { height: 26, gap: 8, left: 250, width: 420 };

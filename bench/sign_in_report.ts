@@ -54,12 +54,12 @@ interface Bar {
 
 const BARS: readonly Bar[] = [
   {
-    text: 'rate of lookups with a full queue of checks, ratio to their quiet rate',
+    text: 'rate of lookups with a full queue, ratio to quiet',
     figure: ({ loads }) => median(quietRatios(loads, 'fullQueue')),
     min: 0.8,
   },
   {
-    text: 'p99 of lookups at half their rate with a full queue of checks, ratio to their p99 without one',
+    text: 'p99 of lookups at half rate with a full queue, ratio to none',
     figure: ({ loads }) => medianRatio(loads.halfFullQueue, loads.half, 'p99'),
     max: 2,
   },
@@ -69,7 +69,7 @@ const BARS: readonly Bar[] = [
     max: 0,
   },
   {
-    text: 'p99 of checks at half their rate, ratio to that of one caller',
+    text: 'p99 of checks at half rate, ratio to one caller',
     figure: ({ loads }) => medianRatio(loads.halfChecks, loads.ownAlone, 'p99'),
     max: 2,
   },
@@ -79,7 +79,7 @@ const BARS: readonly Bar[] = [
     max: 0,
   },
   {
-    text: 'p99 of lookups with both at half their rate, ratio to their p99 without checks',
+    text: 'p99 of lookups with both at half rate, ratio to no checks',
     figure: ({ loads }) => medianRatio(loads.halfHalfChecks, loads.half, 'p99'),
     max: 2,
   },
@@ -93,11 +93,31 @@ const BARS: readonly Bar[] = [
 const isMet = ({ min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY }: Bar, figure: number) =>
   figure >= min && figure <= max;
 
+const limitOf = ({ min, max }: Bar) => (min === undefined ? `at most ${max}` : `at least ${min}`);
+
 /** Whether the run reaches every bar. */
 export function meetsBars(run: SignInRun): boolean {
   return BARS.every((bar) => isMet(bar, bar.figure(run)));
 }
 
+/** Checks alone, and the ratios that a run must reach, by engine. */
+export function signInSummary(runs: readonly SignInRun[]): string {
+  const checks = (['own', 'bcrypt10', 'bcrypt12'] as const).map((row) => [
+    `checks/s: ${CHECK_ROWS[row]}`,
+    ...runs.map(({ loads }) => medianCell(loads[row], 'requestsPerSecond', (value) => value.toFixed(1))),
+  ]);
+  const ratios = BARS.filter(({ max }) => max !== 0).map((bar) => [
+    `${bar.text}, ${limitOf(bar)}`,
+    ...runs.map((run) => ratio(bar.figure(run))),
+  ]);
+  const notes = runs.map(({ engine, rounds, at }) => `${engine} ${rounds}, ${at.slice(0, 10)}`);
+  return [
+    markdownTable(['', ...runs.map(({ engine }) => engine)], [...checks, ...ratios]),
+    `${runs[0]?.machine.cpu}, ${runs[0]?.machine.cores} cores; rounds: ${notes.join('; ')}.\n`,
+  ].join('\n');
+}
+
+/** All rows of a run. */
 export function signInMarkdown(run: SignInRun): string {
   const { engine, machine, users, rounds, seconds, at } = run;
   const cores =
@@ -173,9 +193,11 @@ function barTable(run: SignInRun): string {
     [`required, ${run.engine}`, 'measured', 'bar', 'met'],
     BARS.map((bar) => {
       const figure = bar.figure(run);
-      const { text, min, max } = bar;
-      const limit = min === undefined ? `at most ${max}` : `at least ${min}`;
-      return [text, max === 0 ? whole(figure) : ratio(figure), limit, isMet(bar, figure) ? 'yes' : 'no'];
+      const { text, max } = bar;
+      return [
+        ...[text, max === 0 ? whole(figure) : ratio(figure)],
+        ...[limitOf(bar), isMet(bar, figure) ? 'yes' : 'no'],
+      ];
     }),
   );
 }

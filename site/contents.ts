@@ -109,13 +109,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Design',
     weight: 0.5,
-    sources: [
-      'docs/architecture.md',
-      'docs/benchmarks.md',
-      'docs/peers.md',
-      'docs/seed-gaps.md',
-      'docs/dependencies.md',
-    ],
+    sources: ['docs/architecture.md', 'docs/benchmarks.md', 'docs/seed-gaps.md', 'docs/dependencies.md'],
   },
   {
     title: 'Project',
