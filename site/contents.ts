@@ -74,7 +74,6 @@ export const CHAPTERS: readonly Chapter[] = [
       'docs/guides/durability.md',
       'docs/guides/backup-and-restore.md',
       'docs/guides/backup-of-postgresql.md',
-      'docs/guides/compact.md',
       'docs/guides/replication.md',
       'docs/guides/copy-a-database.md',
       'docs/guides/schema.md',

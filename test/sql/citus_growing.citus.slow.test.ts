@@ -197,7 +197,7 @@ describe('a cluster that serves', async () => {
   test('a further migration adds a table, and migrate distributes it while every request is served', async () => {
     const program = await createSevenResourceProgram();
     await serve(withoutRemoved);
-    const [migrate = []] = guideFor(DATABASE, masterKeyFile).commands('Upgrade');
+    const [migrate = []] = guideFor(DATABASE, masterKeyFile).commands('Set it up');
     await rehearse('Upgrade', async () => {
       const { code, stdout, stderr } = await runCommand([program.authrealm, ...migrate]);
       expect([code, stdout, stderr]).toEqual([0, expect.stringMatching(/applied: \d+ device\n$/), '']);

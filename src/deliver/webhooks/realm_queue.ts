@@ -26,7 +26,7 @@ const LATEST = scanFrom(Number.MAX_SAFE_INTEGER);
 /**
  * Realms of one target that wait for a free slot, first in, first out; a changed target, which may have new realms, gets a new
  * queue. One scan follows the clocks that advance. A sweep reads all clocks: at the start, and every LIMITS.webhookSweepMs,
- * because the clock of a realm may have another place than its time (docs/scale.md#every-node-routes).
+ * because the clock of a realm may have another place than its time (docs/guides/citus.md#every-node-routes).
  */
 export function openRealmQueue({ store, clock, webhook, running }: QueueDeps) {
   /** Whether each realm waits for a retry. */

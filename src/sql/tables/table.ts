@@ -134,7 +134,7 @@ export type StoredRow<T extends Pick<Table, 'columns'>> = {
 export type RowInput<T extends Pick<Table, 'columns'>> = Partial<StoredRow<T>> &
   StoredRow<{ readonly columns: Omit<T['columns'], ColumnsLike<T['columns'], `${string}?`>> }>;
 
-/** Where the rows of a table are on a cluster (docs/scale.md). */
+/** Where the rows of a table are on a cluster (docs/guides/citus.md). */
 export type Placement = 'every node' | 'one node' | 'by realm';
 
 /** A foreign key. */

@@ -3,7 +3,7 @@ import type { InspectionQuery } from '../../../sql/postgres/reading.ts';
 
 /** A commit takes less: an older prepared transaction was left by a failure. */
 const PREPARED_SECONDS_MAX = 10;
-/** Well below the 30 s that webhooks tolerate (docs/scale.md#every-node-routes). */
+/** Well below the 30 s that webhooks tolerate (docs/guides/citus.md#every-node-routes). */
 const CLOCK_SECONDS_MAX = 10;
 
 const IS_CLUSTER = `select to_regclass('pg_dist_node') is not null as is_cluster`;
