@@ -54,25 +54,27 @@ ${DATABASE_SETTINGS.length} settings, \`--config\` to \`--migrate\`, the *databa
 const UNITS = {
   Bytes: 'bytes',
   Characters: 'characters',
-  Days: 'days',
-  Hours: 'hours',
   Ms: 'ms',
   Seconds: 's',
 };
 
+/** Marks the limits that callers meet. Only these are on the page. */
+const MET_BY_CALLERS = ' @public';
+
 function limitsPage(): string {
   const meanings = commentsIn('src/model/limits.ts');
-  const rows = Object.entries(LIMITS).map(([name, bound]) => {
-    const [, unit] =
-      Object.entries(UNITS).find(([part]) => new RegExp(`${part}(?:Max|Min)?$`).test(name)) ?? [];
-    return [code(name), [bound.toLocaleString('en-US'), unit].filter(Boolean).join(' '), meanings(name)];
-  });
+  const met = Object.entries(LIMITS).filter(([name]) => meanings(name).endsWith(MET_BY_CALLERS));
   return page(
     'Limits',
     'src/model/limits.ts',
-    `Every bound of the service, by its name in the program. They are not settings. The number of requests of a caller is limited
-only if [rates](../guides/rates-and-overload.md) are set.`,
-    table(['Name', 'Bound', 'Meaning'], rows),
+    `The bounds that callers meet, by their names in the program. They are not settings. Requests of a caller are limited only if
+[rates](../guides/rates-and-overload.md) are set.`,
+    ...met.map(([name, bound]) => {
+      const [, unit] =
+        Object.entries(UNITS).find(([part]) => new RegExp(`${part}(?:Max|Min)?$`).test(name)) ?? [];
+      const value = [bound.toLocaleString('en-US'), unit].filter(Boolean).join(' ');
+      return definition([name, value], meanings(name).slice(0, -MET_BY_CALLERS.length));
+    }),
   );
 }
 
@@ -254,6 +256,11 @@ function sentence(text: string): string {
 /** Escapes the placeholders of a help text, which are not HTML. */
 function plain(text: string): string {
   return text.replaceAll('<', '\\<');
+}
+
+/** A term in bold, what belongs to it, and its meaning in the next line. */
+function definition([term, ...facts]: readonly [string, ...string[]], meaning: string): string {
+  return `${[`**${code(term)}**`, ...facts].join(', ')}\\\n${meaning}`;
 }
 
 function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {

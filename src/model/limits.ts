@@ -1,13 +1,13 @@
 /**
- * Every bound of the service, named noun–unit–bound. The comment of a bound is its description in docs/reference/limits.md;
- * a test crosses each bound.
+ * Every bound of the service, named noun–unit–bound; a test crosses each. `@public` marks those that callers meet: their comments are their
+ * descriptions in docs/reference/limits.md.
  */
 export const LIMITS = Object.freeze({
-  /** Request line and headers together. Beyond it the runtime answers 431 without a body. */
+  /** Request line and headers together. Beyond it the runtime answers 431 without a body. @public */
   headerBytesMax: 16_384,
-  /** Request body. A longer one is answered 413; the body of a GET is not read. */
+  /** Request body. A longer one is answered 413; the body of a GET is not read. @public */
   bodyBytesMax: 65_536,
-  /** Access token. A longer one is answered 401 without being parsed. */
+  /** Access token. A longer one is answered 401. @public */
   tokenBytesMax: 8_192,
   /** `X-Request-Id` of a request. A longer one is ignored, and the service generates one. */
   requestIdCharactersMax: 64,
@@ -15,11 +15,11 @@ export const LIMITS = Object.freeze({
   forwardedHopsMax: 32,
   /** Callers with a token bucket in a process, for each rate. The least recently seen one is dropped for another, and starts again with a full bucket. */
   rateBucketsMax: 100_000,
-  /** Time from the last header of a request to its answer; then 503. */
+  /** Time from the last header of a request to its answer; then 503. @public */
   answerMsMax: 5_000,
-  /** Time for a request body to arrive; then 408. Less than `answerMsMax`, so that the caller learns what was late. */
+  /** Time for a request body to arrive; then 408. @public */
   bodyMsMax: 4_500,
-  /** A connection without traffic for this long is closed. */
+  /** A connection without traffic for this long is closed. @public */
   idleSecondsMax: 60,
   /** Requests in progress in a process. One more is rejected with 503 before any work is done for it. */
   requestsAtOnceMax: 4_096,
@@ -122,7 +122,7 @@ export const LIMITS = Object.freeze({
   verifiedTokensMax: 10_000,
   /** Realms named in a token. With more, the token names none, and the client's realm list alone applies. */
   tokenRealmsMax: 32,
-  /** Largest `--token-lifetime`. A token of an external issuer with a longer lifetime is answered 401. */
+  /** Largest `--token-lifetime`. A token of an external issuer with a longer lifetime is answered 401. @public */
   tokenLifetimeSecondsMax: 86_400,
   /** Revoked tokens of a client that have not expired. One more is answered 503 and is not revoked. */
   revokedTokensPerClientMax: 1_000,
@@ -166,7 +166,7 @@ export const LIMITS = Object.freeze({
   issuerWaitersMax: 64,
   /** ID token of an OpenID provider. A longer one is rejected. */
   idTokenBytesMax: 65_536,
-  /** Age of an ID token that a client sends for a check. An older one is rejected. */
+  /** Age of an ID token that a client sends for a check. An older one is rejected. @public */
   idTokenAgeMsMax: 600_000,
   /** Codes of one provider that a process exchanges at once, for users and for the console each. One more is rejected with 503. */
   providerCodesAtOnceMax: 16,
@@ -177,9 +177,9 @@ export const LIMITS = Object.freeze({
    * `issuerKeysPauseMs` after its document was read.
    */
   identityProvidersMax: 256,
-  /** Time for which a person can sign in at a provider. After that the callback of the provider is answered 400. */
+  /** Time to sign in at a provider. After that its callback is answered 400. @public */
   oidcStateSeconds: 600,
-  /** Time for which the code of a sign-in through a provider is valid. After that the token call is answered 400. */
+  /** Lifetime of the code of such a sign-in. After that the token call is answered 400. @public */
   oidcCodeSeconds: 60,
   /**
    * Interval at which a process writes further grants, sign-ins and refusals of the same caller to the audit log, as one entry with their
@@ -214,7 +214,7 @@ export const LIMITS = Object.freeze({
   importCommitBytesMax: 16_777_216,
   /** Rows inserted by one request: records of an import, or entries of the log. On PostgreSQL, at most twice as many rows are unanswered. */
   insertsPerBatchMax: 1_000,
-  /** File of an import over HTTP. A longer one is answered 413; what was committed before stays. */
+  /** File of an import over HTTP. A longer one is answered 413; what was committed before stays. @public */
   uploadBytesMax: 1_073_741_824,
   /** Time without a byte of such a file; then 408. */
   transferIdleMsMax: 60_000,
@@ -224,7 +224,7 @@ export const LIMITS = Object.freeze({
   uploadRejectionsMax: 10_000,
   /** Attempts at a commit of an import, a second apart, each for at most `storeWaitMsMax`. Then the import fails. */
   importCommitAttemptsMax: 10,
-  /** Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm delete --in-pages` deletes as many per commit. */
+  /** Records deleted with their parent in one commit. With more, a DELETE is answered 422: use `authrealm delete --in-pages`. @public */
   cascadeRecordsMax: 1_000,
   /** Rounds of that command: each deletes as many records as there were at its beginning, while clients create others. */
   deletionRoundsMax: 10,
@@ -239,7 +239,7 @@ export const LIMITS = Object.freeze({
   readersMax: 2,
   /** Lists waiting for a reader. One more is rejected with 503. */
   listsWaitingMax: 16,
-  /** Time for a list, including its wait; then 503. */
+  /** Time for a list, including its wait; then 503. @public */
   listMsMax: 2_000,
   /** Age of a counted total that is returned without counting again. */
   totalAgeMsMax: 1_000,
@@ -249,29 +249,29 @@ export const LIMITS = Object.freeze({
   listStatementsCachedMax: 200,
   /** Realms whose number in a SQLite file a process remembers for lookups. The oldest is dropped for another. */
   realmNumbersKnownMax: 10_000,
-  /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. */
+  /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. @public */
   pageRecordsMax: 100,
-  /** Records on a page without `page[limit]`. */
+  /** Records on a page without `page[limit]`. @public */
   pageRecordsDefault: 25,
-  /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. */
+  /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. @public */
   includedRecordsMax: 100,
-  /** Records of each kind that `include` adds to a page of a list. If there are more, 400: a smaller page has fewer. */
+  /** Records of each kind that `include` adds to a page of a list. If there are more, 400: a smaller page has fewer. @public */
   includedInPageMax: 1_000,
-  /** Records that a batch writes, and links that are created with their user. With more, 400. */
+  /** Records that a batch writes, and links that are created with their user. With more, 400. @public */
   recordsPerRequestMax: 100,
-  /** Plain passwords in such a request: each is hashed before the answer. With more, 400. */
+  /** Plain passwords in such a request: each is hashed before the answer. With more, 400. @public */
   passwordsPerRequestMax: 4,
-  /** Largest `page[offset]`. A larger one is answered 400; use `page[after]`. */
+  /** Largest `page[offset]`. A larger one is answered 400; use `page[after]`. @public */
   pageOffsetMax: 10_000,
-  /** `filter` after decoding. A longer one is answered 400. */
+  /** `filter` after decoding. A longer one is answered 400. @public */
   filterBytesMax: 8_192,
-  /** Terms of a filter, including alternatives. With more, 400. */
+  /** Terms of a filter, including alternatives. With more, 400. @public */
   filterTermsMax: 10,
-  /** Terms of one OR group of a filter. With more, 400. */
+  /** Terms of one OR group of a filter. With more, 400. @public */
   filterAlternativesMax: 4,
-  /** Values of one `in` of a filter. With more, 400. */
+  /** Values of one `in` of a filter. With more, 400. @public */
   filterValuesMax: 100,
-  /** Words of one `match` of a filter. With more, 400. */
+  /** Words of one `match` of a filter. With more, 400. @public */
   filterWordsMax: 16,
   /** Realms searched by one request for all realms by an ID, or by `eq` or `like` of a name or an e-mail address. The answer names the realm to continue after. */
   searchRealmsMax: 1_000,
@@ -281,11 +281,11 @@ export const LIMITS = Object.freeze({
   changesSearchedMax: 50_000,
   /** Time for that. */
   changesSearchMsMax: 2_000,
-  /** Errors in one answer. Further ones are left out. */
+  /** Errors in one answer. Further ones are left out. @public */
   fieldErrorsMax: 20,
-  /** `Idempotency-Key`. A longer one is answered 400. */
+  /** `Idempotency-Key`. A longer one is answered 400. @public */
   idempotencyKeyCharactersMax: 255,
-  /** Time for which a request can be repeated by its `Idempotency-Key`. */
+  /** Time for which a request can be repeated by its `Idempotency-Key`. @public */
   idempotencyMsMax: 86_400_000,
   /** Idempotency records of a client in a realm. The oldest is dropped for another. */
   idempotencyKeysPerClientMax: 10_000,
@@ -332,11 +332,11 @@ export const LIMITS = Object.freeze({
   hashesWaitingMax: 64,
   /** Time to hash a password, including its wait, but not the start of the worker; then 503. */
   hashMsMax: 2_000,
-  /** Password after NFKC. A shorter one is answered 400. */
+  /** Password after NFKC. A shorter one is answered 400. @public */
   passwordCharactersMin: 8,
-  /** Password in UTF-8, before and after NFKC. A longer one is answered 400. */
+  /** Password in UTF-8, before and after NFKC. A longer one is answered 400. @public */
   passwordBytesMax: 1_024,
-  /** Time after a password was checked for which its account token is renewed; then 401, and the user signs in again. */
+  /** Time after a password was checked for which its account token is renewed; then 401, and the user signs in again. @public */
   accountSignInSecondsMax: 2_592_000,
   /** Interval at which change streams read the feed. */
   feedPollMs: 500,
@@ -350,9 +350,9 @@ export const LIMITS = Object.freeze({
   streamStallMsMax: 20_000,
   /** Change streams of a process. One more is rejected with 503. */
   streamsMax: 100,
-  /** Change streams of a client in a process. One more is rejected with 503. */
+  /** Change streams of a client in a process. One more is rejected with 503. @public */
   streamsPerClientMax: 4,
-  /** Webhook targets. One more is rejected with 422. */
+  /** Webhook targets. One more is rejected with 422. @public */
   webhooksMax: 50,
   /** URL of a webhook target. A longer one is rejected. */
   webhookUrlCharactersMax: 2_048,
@@ -360,7 +360,7 @@ export const LIMITS = Object.freeze({
   webhookEventsMax: 100,
   /** Webhook message of several events. Events that do not fit are sent in the next one. */
   webhookBodyBytesMax: 262_144,
-  /** Time for a delivery attempt, from name resolution to the last byte read of the answer. Then it has failed. */
+  /** Time for a delivery attempt, from name resolution to the last byte read of the answer. Then it has failed. @public */
   webhookMsMax: 15_000,
   /** Bytes read of the answer of a target. Its status counts however long it is. */
   webhookAnswerBytesMax: 65_536,
