@@ -80,31 +80,23 @@ function limitsPage(): string {
 
 function faultsPage(): string {
   const meanings = commentsIn('src/model/fault.ts');
-  const rows = Object.entries(FAULTS).map(([name, { status, detail, source }]) => {
-    const hasSource = source === 'pointer' || source === 'parameter';
-    return {
-      name,
-      status,
-      facts: hasSource ? `${code(detail)} · ${code(`source.${source}`)}` : code(detail),
-    };
+  const rows = Object.entries(FAULTS).map(([name, { status, detail }]) => {
+    return { name, status, detail: `${code(detail)}\\\n` };
   });
-  const grants = Object.entries(GRANT_FAULTS).map(([name, status]) => {
-    return { name, status, facts: '`error` of the token endpoints' };
-  });
+  // Token endpoints have no other text.
+  const grants = Object.entries(GRANT_FAULTS).map(([name, status]) => ({ name, status, detail: '' }));
   const byStatus = Object.groupBy([...rows, ...grants], ({ status }) => status);
   return page(
     'Faults',
     'src/model/fault.ts',
-    `Every error response is one of these, by status. Its body is JSON and repeats no value of the request:`,
+    `Every error response is one of these, by status. Its body repeats no value of the request:`,
     `\`\`\`json\n${JSON.stringify(faultExample('invalid'))}\n\`\`\``,
-    `There is one error for each member, parameter or header that broke a rule: \`detail\` names both, and \`source\` has its \`pointer\`
-into the body or its name as a \`parameter\`. Otherwise \`detail\` is the text below, to which some answers add what is missing.
-${[...RETRYABLE].join(' and ')} have \`Retry-After: 1\`: the same request may succeed later. The token endpoints also return the code as
-\`error\`, and \`error_description\` (RFC 6749, 5.2). Requests that the runtime rejects have
-[no body](../guides/network.md#requests-that-the-runtime-rejects).`,
+    `There is one error for each member, parameter or header that broke a rule: \`detail\` says which, and \`source\` has its \`pointer\` or
+\`parameter\`. Otherwise \`detail\` is the text below. ${[...RETRYABLE].join(' and ')} have \`Retry-After: 1\`: the same request may succeed later. Token
+endpoints return the code as \`error\`. Requests that the runtime rejects have [no body](../guides/network.md#requests-that-the-runtime-rejects).`,
     ...Object.entries(byStatus).flatMap(([status, same = []]) => [
       `## ${status} ${TITLES[Number(status) as keyof typeof TITLES]}`,
-      ...same.map(({ name, facts }) => `### ${name}\n\n${facts}\n\n${linked(meanings(name))}`),
+      ...same.map(({ name, detail }) => `### ${name}\n\n${detail}${linked(meanings(name))}`),
     ]),
   );
 }

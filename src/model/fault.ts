@@ -44,14 +44,14 @@ interface FaultRow {
  * request. `npm run reference` writes the page of errors from it: the comment of a row is its text there.
  */
 const ROWS = {
-  /** The body is empty, not JSON or not UTF-8. Of a member that occurs twice the last counts. */
+  /** It is empty, not JSON or not UTF-8. */
   malformed: {
     status: 400,
     detail: 'The request body could not be read',
     source: 'pointer',
     example: { field: 'body', rule: 'is not JSON at line 1, column 2' },
   },
-  /** A member breaks its rule; each, up to 20, is an error of its own. A PUT needs `type` alone. Unknown members are ignored. */
+  /** Up to 20 fields are reported. */
   invalid: {
     status: 400,
     detail: 'The request has an invalid field',
@@ -59,85 +59,75 @@ const ROWS = {
     example: { field: 'data.name', rule: 'must not be blank' },
   },
   /**
-   * A code from a link was used, is older than 60 seconds or was never issued, or a provider rejected its code or sent an invalid ID
-   * token (log event `id_token_refused`). If a link was used before you opened it, another person has read it: see docs/audit.md#actions.
+   * A link is valid once, for 60 seconds. If it was used before you opened it, another person has read it: see docs/audit.md#actions. Or
+   * the ID token of a provider was refused.
    */
   invalid_sign_in_code: {
     status: 400,
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
-  /**
-   * An unknown username or profile, and a user without a password, get the same answer. It is not 401, because clients repeat such a
-   * request. A username belongs to one profile of the account realm, which the client must be able to access.
-   */
+  /** A wrong password, an unknown username or profile. The client must be able to access the account realm. */
   authentication_failed: { status: 400, detail: 'authentication failed' },
-  /** docs/filters.md has the grammar. A value with a comma, a parenthesis or a quote must be quoted. */
+  /** See docs/filters.md. Quote a value with a comma, a parenthesis or a quote. */
   malformed_filter: {
     status: 400,
     detail: 'Could not parse the supplied filter',
     source: 'parameter',
     example: { field: 'filter', rule: 'at character 1: an operator was expected' },
   },
-  /** `page[offset]` ends at 10,000: beyond that begin with an empty `page[after]` and follow `links.next`. */
+  /** `page[offset]` ends at 10,000: begin with an empty `page[after]` and follow `links.next`. */
   invalid_query: {
     status: 400,
     detail: 'The request has an invalid parameter',
     source: 'parameter',
     example: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
   },
-  /** Get a new token from this service by its base URL: its client may be disabled, its key withdrawn, or clocks differ by 30 seconds. */
+  /** Get a new token: a client may be disabled, a key withdrawn, the base URL another, or clocks differ by 30 seconds. */
   unauthenticated: { status: 401, detail: 'Unable to validate access token', missing: 'none was sent' },
-  /** Let the user sign in again: docs/wire.md#account-tokens. The access token of the client is valid. */
+  /** Let the user sign in again: docs/wire.md#account-tokens. */
   invalid_account_token: { status: 401, detail: 'Unable to validate access token', missing: 'none was sent' },
-  /** If the client lacks the scope too, run `authrealm client update CLIENT_ID --scope "…"`. Then request a new token. */
+  /** Request a new token; if the client lacks the scope, first run `authrealm client update CLIENT_ID --scope "…"`. */
   insufficient_scope: { status: 403, detail: 'forbidden', missing: 'needs the scope users:read' },
-  /** Open the console at the base URL, and set `--base-url` to what browsers use: `localhost` is another origin than `127.0.0.1`. */
+  /** Open the console at the base URL, and set `--base-url` to what browsers use. */
   foreign_origin: { status: 403, detail: 'This is for pages of the base URL alone' },
-  /**
-   * Realm, user or record do not exist for this caller or do not belong together, an ID is not a UUID, or the realm is not in the list of
-   * the token or its client. One answer for all: docs/decisions/0002-absence.md. In a batch `source` names the request.
-   */
+  /** Realm, user or record do not exist for this caller, or not together, or an ID is not a UUID. */
   not_found: { status: 404, detail: 'Resource not found', source: 'pointer' },
-  /** The service has no such path. Segments are in lower case. */
+  /** Segments are in lower case. */
   unknown_route: { status: 404, detail: 'No such path; /openapi.json lists them all' },
-  /** This checkout has no files for `/console` and `/docs`. Run `npm ci` and restart the service, or pass `--no-console`. */
+  /** Run `npm ci` and restart the service, or pass `--no-console`. */
   console_not_built: { status: 404, detail: 'The console is not built; npm run prepare builds it' },
-  /** The path has other methods. OPTIONS is answered only as a CORS preflight from a listed origin. */
+  /** OPTIONS is answered only as a CORS preflight from a listed origin. */
   method_not_allowed: { status: 405, detail: 'The Allow header lists the methods of this path' },
-  /** Send the request again, unchanged, after a second: it gets the response of the first. */
+  /** Repeat the request after a second: it gets the response of the first. */
   idempotency_key_in_use: {
     status: 409,
     detail: 'A request with this Idempotency-Key is being answered; try again',
   },
   /**
-   * The change is older than `--retention-days`, or the database was restored. Continue from `meta.oldest_cursor`. To catch up on lost
-   * changes, get the current cursor from `GET /v2/changes`, read your records as lists, and then continue from that cursor.
+   * It is older than `--retention-days`, or the database was restored. To catch up, get the current cursor from `GET /v2/changes`, read
+   * your records as lists, and continue from it.
    */
   expired_cursor: {
     status: 410,
     detail: 'The change that this cursor stands behind is gone, or never was in this database',
   },
-  /**
-   * Another caller changed the record. Read it again, apply the change, and send it with the new ETag. A weak ETag never matches. The
-   * ETag of a user also changes with its profile infos. In a batch `source` names the request.
-   */
+  /** Read the record again, apply the change, and send it with the new ETag. That of a user also changes with its profile infos. */
   precondition_failed: {
     status: 412,
     detail: 'The record is no longer the one that If-Match names',
     source: 'pointer',
   },
-  /** The body took over 4.5 seconds, or a file 60 without a byte. Send it in one piece, with `Content-Length`, or let a proxy buffer requests. */
+  /** A body has 4.5 seconds, and a file 60 without a byte. Let a proxy buffer slow requests. */
   request_timeout: { status: 408, detail: 'The body did not arrive in time' },
-  /** The rest of the body was not read. Every record fits unless it lists very many redirect URIs. */
+  /** The rest of the body was not read. */
   body_too_large: { status: 413, detail: 'The body is over 65536 bytes' },
   /** What was committed before stays. Split the file: a CSV file repeats its header row in each part. */
   upload_too_large: { status: 413, detail: 'The file is over 1073741824 bytes' },
-  /** `Content-Type` is `application/json`, with any parameters, or is left out. */
+  /** Parameters are allowed, and so is none. */
   unsupported_media_type: { status: 415, detail: 'Send the body as application/json' },
   /**
-   * The request is well-formed, but not possible: a value must be unique or an e-mail address, a profile does not exist, a redirect URI
-   * is neither https nor loopback, an issuer cannot be read or differs, an ID is not the one in the path, a record is preset, or more
-   * than 1,000 records would be deleted with it (use `authrealm delete --in-pages`).
+   * A value must be unique or an e-mail address, a profile does not exist, a redirect URI is neither https nor loopback, an issuer cannot
+   * be read or differs, an ID is not that of the path, a record is preset, or over 1,000 records would be deleted.
    */
   conflict: {
     status: 422,
@@ -145,44 +135,35 @@ const ROWS = {
     source: 'pointer',
     example: { field: 'data.id', rule: 'must be the identifier in the path' },
   },
-  /** This client sent the key to this path within 24 hours. Nothing was written. Use a new one, such as a random UUID, for each request. */
+  /** Use a new key, such as a random UUID, for each request. */
   idempotency_key_reused: { status: 422, detail: 'This Idempotency-Key was used with another body' },
   /**
-   * Too many requests of this client or address, or of tokens; or too many wrong tokens, secrets or passwords, or lifts of a username. Keep tokens until they
-   * expire. A device token (`Authrealm-Device`) keeps guesses of others from counting for a user; send `Authrealm-End-User-Address` where
-   * all users seem to have one address. Settings: docs/guides/rates-and-overload.md#rates.
+   * Too many requests, tokens or failed attempts: see docs/guides/rates-and-overload.md#rates. Keep tokens until they expire, and send
+   * `Authrealm-End-User-Address` where all users seem to have one address.
    */
   rate_limited: { status: 429, detail: 'Retry-After says in how many seconds to ask again' },
-  /** An unexpected error occurred. Please report the log line with the `request_id` in `X-Request-Id`: it has no value of the request. */
+  /** Please report the log line with the `request_id` in `X-Request-Id`: it has no value of the request. */
   internal: { status: 500, detail: 'there was a problem processing your request' },
   /**
-   * The service stops, or lookups cannot be answered: `dependencies` shows whether records (`database`), and clients and keys
-   * (`access_table`), can be read. The log event `fault` has the `cause`: docs/guides/troubleshooting.md#database-errors.
+   * `dependencies` names records (`database`), or clients and keys (`access_table`). The log event `fault` has the cause:
+   * docs/guides/troubleshooting.md#database-errors.
    */
   not_ready: {
     status: 503,
     detail: 'A dependency is in trouble, or the service stops; try again',
     source: 'dependency',
   },
-  /**
-   * The connection to PostgreSQL ended after the commit was sent, or the records of a committed batch could not be read. With the same
-   * `Idempotency-Key` a request is executed once; before you repeat a create without one, look for the record. Repeat a PUT or DELETE;
-   * with `If-Match`, 412 may then mean that the first was committed. Repeat an erasure: it was done, but not recorded outside of the
-   * database.
-   */
+  /** The connection to PostgreSQL ended after the commit was sent. Before you repeat a create without the key, look for the record. */
   unknown_outcome: {
     status: 503,
     detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',
   },
   /**
-   * Nothing was done; other operations are served. Send fewer requests of this kind at a time. For lists use `page[after]`, filters by
-   * `eq`, `in` or a prefix, or the reverse lookup. See docs/guides/rates-and-overload.md#overload.
+   * Nothing was done. Send fewer requests of this kind at a time; for lists use `page[after]`, or filters by `eq`, `in` or a prefix. See
+   * docs/guides/rates-and-overload.md#overload.
    */
   overloaded: { status: 503, detail: 'Too much work of this kind is waiting; try again' },
-  /**
-   * The log event `console_provider` or `oidc_sign_in_failed` has the reason. Compare the entry in `--issuers-file`, or the OIDC profile,
-   * with the provider's configuration.
-   */
+  /** Compare the entry in `--issuers-file`, or the OIDC profile, with the provider's configuration. The log has the reason. */
   provider_unavailable: {
     status: 503,
     detail: 'The identity provider does not answer as it should; try again',
@@ -237,16 +218,13 @@ export function overloaded(code: OverloadCause): Fault {
 
 /** Codes of the token endpoint (RFC 6749, 5.2), each with its status. */
 export const GRANT_FAULTS = {
-  /**
-   * `grant_type` is missing, a parameter occurs twice or in the query, credentials are sent twice or cannot be decoded, or the form is
-   * not UTF-8.
-   */
+  /** `grant_type` is missing, a parameter occurs twice or in the query, credentials cannot be decoded, or the form is not UTF-8. */
   invalid_request: 400,
-  /** The client is unknown or disabled, or its secret is wrong or missing; `authrealm client rotate CLIENT_ID` creates a new one. */
+  /** The client is unknown or disabled, or its secret is wrong; `authrealm client rotate CLIENT_ID` creates a new one. */
   invalid_client: 401,
-  /** `grant_type` is neither `client_credentials` nor `implicit`, or the ID of this client alone gives nothing. */
+  /** It is not `client_credentials`, or the ID of this client alone gives nothing. */
   unsupported_grant_type: 400,
-  /** The client does not have a scope in `scope`. Omit it to get all scopes, or run `authrealm client update CLIENT_ID --scope "…"`. */
+  /** Omit `scope` to get all scopes of the client, or run `authrealm client update CLIENT_ID --scope "…"`. */
   invalid_scope: 400,
 } as const satisfies Record<string, keyof typeof TITLES>;
 
