@@ -30,23 +30,25 @@ export async function referencePages(): Promise<Readonly<Record<string, string>>
 }
 
 function settingsPage(): string {
-  const rows = Object.values<Setting>(SETTINGS).map((setting) => [
-    setting.flag === undefined ? 'none' : code(`--${setting.flag}`, setting.value),
-    code(setting.env),
-    setting.defaultValue ? code(setting.defaultValue) : 'none',
-    [sentence(setting.doc), setting.details].filter(Boolean).join(' '),
-    plain(setting.expects),
-  ]);
   return page(
     'Settings',
     'src/app/config/settings.ts',
-    `A flag takes precedence over its environment variable, and that over the settings file. All mistakes are printed at once, and the command does not start. A
-variable that begins with \`AUTHREALM_\`, and is neither listed here nor [of a client](../client.md#at-a-terminal), is a mistake.
+    `A flag takes precedence over its environment variable, and that over the settings file. All mistakes are printed at once, and the
+command does not start. A variable that begins with \`AUTHREALM_\`, and is neither listed here nor [of a client](../client.md#at-a-terminal), is
+a mistake. The service reads no \`.env\` file. The value of a switch is \`true\` or \`false\`.
 
-The service reads no \`.env\` file. The value of a switch is \`true\`, \`false\`,
-\`1\` or \`0\`. Commands that open the database take the first
-${DATABASE_SETTINGS.length} settings, \`--config\` to \`--migrate\`, the *database settings*.`,
-    table(['Flag', 'Variable', 'Default', 'Meaning', 'Value'], rows),
+The first ${DATABASE_SETTINGS.length}, \`--config\` to \`--migrate\`, are the *database settings*.`,
+    ...Object.values<Setting>(SETTINGS).map((setting) => {
+      const { flag, value, env, defaultValue, expects, doc, details } = setting;
+      const names = flag === undefined ? [env] : [value ? `--${flag} ${value}` : `--${flag}`, code(env)];
+      const range = / (from .+ to .+)/.exec(expects)?.[1];
+      const facts = [
+        ...names,
+        ...(defaultValue ? [`default ${code(defaultValue)}`] : []),
+        ...(range ? [range] : []),
+      ];
+      return definition(facts, [sentence(doc), details].filter(Boolean).join(' '));
+    }),
   );
 }
 
@@ -112,93 +114,109 @@ function linked(text: string): string {
 function logEventsPage(): string {
   const meanings = commentsIn('src/ops/process/log.ts');
   const source = read('src/ops/process/log.ts');
-  const rows = Object.entries(LOG_LEVELS).map(([event, level]) => {
-    const [, members = ''] = new RegExp(`event: '${event}';?([^}]*)\\}`).exec(source) ?? [];
-    const names = [...members.matchAll(/readonly (\w+\??):/g)].map(([, name = '']) => name);
-    return [code(event), String(level), names.map((name) => code(name)).join(', '), meanings(event)];
-  });
   return page(
     'Log events',
     'src/ops/process/log.ts',
-    `Standard error has one line of JSON for each event, with the members \`level\`, \`time\`, \`event\` and those below; a member
-with \`?\` may be absent. No member has a URL of a request, a header, an error message or a value of a record, so tokens, subjects,
-usernames and secrets cannot be logged. See [logs](../guides/monitoring.md#logs).`,
-    table(['Event', 'Level', 'Members', 'Meaning'], rows),
+    `Standard error has one line of JSON for each event: \`level\` (30 information, 40 warning, 50 error), \`time\`, \`event\` and the members below; one
+with \`?\` may be absent. No member has a URL of a request, a header, an error message or a value of a record. See
+[logs](../guides/monitoring.md#logs). An event with \`count\` is logged at once; further ones of a second are one line with their number.`,
+    ...Object.entries(LOG_LEVELS).map(([event, level]) => {
+      const [, members = ''] = new RegExp(`event: '${event}';?([^}]*)\\}`).exec(source) ?? [];
+      const names = [...members.matchAll(/readonly (\w+\??):/g)].map(([, name = '']) => code(name));
+      return definition([event, String(level), ...names], meanings(event));
+    }),
   );
 }
 
 function metricsPage(): string {
-  const rows = Object.values<MetricDeclaration>(METRICS).map(
-    ({ kind, across = 'sum', name, labels = [], help, details }) => [
-      code(name),
-      kind,
-      labels.map((label) => code(label)).join(', '),
-      [help, details].filter(Boolean).join(' '),
-      across,
-    ],
-  );
   return page(
     'Metrics',
     'src/ops/metrics/declarations.ts',
     `With \`--metrics\`, \`GET /metrics\` on a separate listener returns these metrics in the Prometheus text format: see
-[metrics](../guides/monitoring.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation. \`webhook\` is the
-identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column says how the values of several serving processes are combined.`,
-    table(['Name', 'Kind', 'Labels', 'Meaning', 'Processes'], rows),
+[metrics](../guides/monitoring.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation; \`webhook\` is the
+identifier of one of at most ${LIMITS.webhooksMax} targets. Values of several serving processes are added, except for a minimum (\`min\`) or maximum (\`max\`).`,
+    ...Object.values<MetricDeclaration>(METRICS).map(
+      ({ kind, across = 'sum', name, labels = [], help, details }) => {
+        const facts = [...labels.map((label) => code(label)), ...(across === 'sum' ? [] : [across])];
+        return definition([name, kind, ...facts], [help, details].filter(Boolean).join(' '));
+      },
+    ),
   );
 }
 
 async function cliPage(): Promise<string> {
   const program = await createProgram({}, () => undefined);
   const meanings = commentsIn('src/ops/process/exit.ts');
-  const sections = program.commands.flatMap((command) => sectionsOf(command));
+  const described = new Map<string, string>();
+  const sections = program.commands.flatMap((command) => sectionsOf(command, described));
   const names = sections.flatMap((part) => (part.startsWith('## ') ? [part.slice('## '.length)] : []));
-  const index = names.map((name) => `[${name}](#${name.replaceAll(' ', '-')})`).join(' · ');
-  const codes = Object.entries(EXIT).map(([name, number]) => [String(number), meanings(name)]);
   return page(
     'Commands',
     'src/cli/',
-    `Commands that open the database may run while the service runs, except \`restore\` and \`compact\`. Those that call a running service take
-\`--url\` and a client instead: see [the commands for records](../client.md#at-a-terminal).`,
-    index,
+    `If its section does not say otherwise, a command takes the [database settings](settings.md). It may run while the service runs, except
+\`restore\` and \`compact\`. Commands that call a running service take \`--url\` and a client: see
+[the commands for records](../client.md#at-a-terminal).`,
+    names.map((name) => `[${name}](#${name.replaceAll(' ', '-')})`).join(', '),
     '## Exit codes',
-    table(['Code', 'Meaning'], codes),
+    ...Object.entries(EXIT).map(([name, number]) => definition([String(number)], meanings(name))),
     ...sections,
   );
 }
 
-/** A section for a command, or one for each of its subcommands. */
-function sectionsOf(command: Command): readonly string[] {
+/** An option of the commands for records alone. */
+const RECORD_OPTION = '--client-secret-file';
+
+/**
+ * A section for a command, or one for each of its subcommands. An option that an earlier command of the same group has in the same words is
+ * only named: `described` has the section of each.
+ */
+function sectionsOf(command: Command, described: Map<string, string>): readonly string[] {
   const help = command.createHelp();
   const children = help.visibleCommands(command).filter((child) => child.name() !== 'help');
-  if (children.length > 0) return children.flatMap(sectionsOf);
+  if (children.length > 0) return children.flatMap((child) => sectionsOf(child, described));
   if (!command.parent || !help.visibleCommands(command.parent).includes(command)) return [];
   const settings = new Set(
     command.options.map(({ long }) => long ?? '').filter((long) => SETTING_FLAGS.has(long)),
   );
-  const options = help
-    .visibleOptions(command)
-    .filter(({ long }) => long !== '--help' && !settings.has(long ?? ''))
-    .map((option) => [
-      code(help.optionTerm(option)),
-      `${option.mandatory ? 'required: ' : ''}${plain(help.optionDescription(option))}`,
-    ]);
-  const terms = help
-    .visibleArguments(command)
-    .map((argument) => [code(help.argumentTerm(argument)), plain(help.argumentDescription(argument))]);
   const name = help
     .commandUsage(command)
     .replace(/^authrealm /, '')
     .replace(/ ?[<[].*/, '');
+  const options = help
+    .visibleOptions(command)
+    .filter(({ long }) => !settings.has(long ?? '') && long !== '--help');
+  const group = options.some(({ long }) => long === RECORD_OPTION)
+    ? RECORD_OPTION
+    : name.replace(/ ?[^ ]+$/, '') || name;
+  const named: Record<string, string[]> = {};
+  const terms = [
+    ...help.visibleArguments(command).map((argument) => ({
+      words: [help.argumentTerm(argument)],
+      meaning: help.argumentDescription(argument),
+    })),
+    ...options.map((option) => ({
+      words: [help.optionTerm(option), ...(option.mandatory ? ['required'] : [])],
+      meaning: help.optionDescription(option),
+    })),
+  ].flatMap(({ words, meaning }) => {
+    const [term = ''] = words;
+    const key = [group, term, meaning.replace(/ \(default: .+\)$/, '')].join(' ');
+    const first = described.get(key);
+    if (first === undefined) {
+      described.set(key, name);
+      return [definition(words, sentence(meaning))];
+    }
+    named[first] = [...(named[first] ?? []), code(term)];
+    return [];
+  });
   return [
     `## ${name}`,
-    sentence(help.commandDescription(command)),
-    `\`\`\`\n${help.commandUsage(command)}\n\`\`\``,
-    'For example:',
+    [sentence(help.commandDescription(command)), settingsSentence(settings)].filter(Boolean).join(' '),
     `\`\`\`\n${examplesOf(name).join('\n')}\n\`\`\``,
-    ...(settings.size > 0 ? [settingsSentence(settings)] : []),
-    ...(terms.length + options.length > 0
-      ? [table(['Argument or option', 'Meaning'], [...terms, ...options])]
-      : []),
+    ...terms,
+    ...Object.entries(named).map(
+      ([first, words]) => `As for [${first}](#${first.replaceAll(' ', '-')}): ${words.join(', ')}.`,
+    ),
   ];
 }
 
@@ -206,12 +224,16 @@ const flagOf = (setting: Setting): string => (setting.flag === undefined ? '' : 
 const SETTING_FLAGS = new Set(Object.values<Setting>(SETTINGS).map(flagOf).filter(Boolean));
 const DATABASE_FLAGS = DATABASE_SETTINGS.map((name) => flagOf(SETTINGS[name])).filter(Boolean);
 
+/** Which settings a command takes, if not those of the database alone. */
 function settingsSentence(flags: ReadonlySet<string>): string {
   if (flags.size === SETTING_FLAGS.size) return 'Takes all [settings](settings.md).';
+  if (flags.size === 0) return 'Takes no settings.';
   const opensDatabase = DATABASE_FLAGS.every((flag) => flags.has(flag));
-  const others = [...flags].filter((flag) => !opensDatabase || !DATABASE_FLAGS.includes(flag));
-  const parts = [...(opensDatabase ? ['the database settings'] : []), ...others.map((flag) => code(flag))];
-  return `Takes ${parts.join(', ')}: see [settings](settings.md).`;
+  const others = [...flags]
+    .filter((flag) => !opensDatabase || !DATABASE_FLAGS.includes(flag))
+    .map((flag) => code(flag));
+  if (others.length === 0) return '';
+  return `Takes ${opensDatabase ? 'also' : 'only'} ${others.join(', ')}.`;
 }
 
 /** The comment before each member and each log event of a file, as one line. */
@@ -251,14 +273,8 @@ function plain(text: string): string {
 }
 
 /** A term in bold, what belongs to it, and its meaning in the next line. */
-function definition([term, ...facts]: readonly [string, ...string[]], meaning: string): string {
+function definition([term = '', ...facts]: readonly string[], meaning: string): string {
   return `${[`**${code(term)}**`, ...facts].join(', ')}\\\n${meaning}`;
-}
-
-function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cell = (text: string) => (text === '' ? ' ' : ` ${text.replaceAll('|', '\\|')} `);
-  const line = (cells: readonly string[]) => `|${cells.map(cell).join('|')}|`;
-  return [line(headings), `|${'---|'.repeat(headings.length)}`, ...rows.map(line)].join('\n');
 }
 
 function page(title: string, source: string, ...parts: readonly string[]): string {

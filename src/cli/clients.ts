@@ -43,7 +43,7 @@ function membersFor(verb: 'create' | 'update'): MemberOptions {
   ];
 }
 
-export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
+const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
 const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
 
 const IMPLICIT_HELP = `scopes that the client ID alone gives (grant_type=implicit), at most ${[...IMPLICIT_SCOPES].join(', ')}; "" for none`;

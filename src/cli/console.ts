@@ -11,7 +11,6 @@ import { COMMAND_LINE } from '../model/log/audit_entry.ts';
 import { parseScopes, ROLES, SCOPE_WORDS } from '../model/principal.ts';
 import { systemClock } from '../ops/process/clock.ts';
 import { printLine } from '../ops/process/standard_streams.ts';
-import { SCOPE_HELP } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { parseIds } from './identifiers.ts';
 import { printResult } from './table.ts';
@@ -32,7 +31,7 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
   addSettings(addDatabaseSettings(console_.command('link')), ['host', 'port', 'baseUrl', 'tlsCert', 'tlsKey'])
     .description('print a link that signs in to the console; valid once, within a minute')
     .addOption(new Option('--role <ROLE>', ROLE_HELP).choices(Object.keys(ROLES)))
-    .option('--scope <SCOPES>', `without --role, or in addition to it: ${SCOPE_HELP}`)
+    .option('--scope <SCOPES>', 'scopes as of client create, without --role or in addition to it')
     .option(
       '--realm <ID>',
       'limit the session to this realm; separate several by spaces or repeat the option (default: all realms)',
@@ -60,9 +59,9 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
   addSessionCommands(console_, context);
 }
 
-const ROLE_HELP = Object.entries(ROLES)
+const ROLE_HELP = `rights of the session; ${Object.entries(ROLES)
   .map(([role, { summary }]) => `${role}: ${summary}`)
-  .join('; ');
+  .join('; ')}`;
 
 function addSessionCommands(parent: Command, context: CliContext): void {
   const sessions = parent.command('sessions').description('list and end sessions of the console');

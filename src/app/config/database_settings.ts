@@ -11,15 +11,15 @@ export const DATABASE_ROWS = {
     file: 'public',
     doc: `file with settings, as NAME=value lines; default: ${DEFAULT_SETTINGS_FILE}, if it exists`,
     details:
-      'The grammar is that of an `EnvironmentFile` of systemd. A flag and a variable of the environment take precedence. Other users must not be able to write the file.',
+      'Its grammar is that of an `EnvironmentFile` of systemd. Other users must not be able to write it.',
   }),
   database: {
     ...URL_ROW,
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
     details:
-      'A path is a SQLite file; one without a folder must end in `.db`, `.sqlite` or `.sqlite3`. `sqlite::memory:` is an in-memory database, which exists as long as its one process. The variable may contain a password, ' +
-      'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
+      'A SQLite file such as `./authrealm.db`, `sqlite::memory:`, or `postgres://USER@HOST:PORT/DATABASE`: see ' +
+      '[PostgreSQL](../guides/postgresql.md). The variable may contain a password, the flag must not.',
     parse: parseDatabase,
     expects: 'a file such as ./authrealm.db, sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
   },
@@ -31,7 +31,7 @@ export const DATABASE_ROWS = {
     ...URL_ROW,
     doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
     details:
-      'By default the role of `--database` creates and migrates the tables. See [two roles](../guides/postgresql.md#two-roles).',
+      'By default the role of `--database` does both. See [two roles](../guides/postgresql.md#two-roles).',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
   },
@@ -46,12 +46,12 @@ export const DATABASE_ROWS = {
   }),
   previousMasterKeyFile: file({
     file: 'secret',
-    doc: 'file with the master key before, until `authrealm keys rewrap` has changed it',
+    doc: 'file with the previous master key, until `authrealm keys rewrap` has changed it',
     details: 'See [changing the master key](../guides/keys.md#change-the-master-key).',
   }),
   masterKey: {
     doc: 'the master key itself',
-    details: 'Cannot be combined with the file.',
+    details: '32 bytes as base64url or hex. Cannot be combined with the file.',
     secret: true as const,
     parse: isNotEmpty,
     expects: '32 bytes as base64url or hex',

@@ -43,9 +43,8 @@ export const SETTINGS = nameSettings({
   },
   baseUrl: {
     value: 'URL',
-    doc: 'URL under which clients reach the service, with its path prefix if it has one; used in links and tokens',
-    details:
-      'The default is the address that the service listens on. It is also the issuer and audience of tokens.',
+    doc: 'URL under which clients reach the service, with its path prefix; used in links, and as issuer and audience of tokens',
+    details: 'The default is the address that the service listens on.',
     parse: parseBaseUrl,
     expects:
       'an http or https URL, its path of letters, digits and . _ ~ - only, without query, fragment or userinfo',
@@ -76,8 +75,8 @@ export const SETTINGS = nameSettings({
   trustedProxies: list({
     flag: 'trusted-proxy',
     value: 'CIDR',
-    doc: 'network of the proxy that terminates TLS and sends the client address; allows plain http on an address that is not loopback; repeatable, default: none',
-    details: 'See [the client address](../guides/network.md#the-client-address).',
+    doc: 'network of the proxy that terminates TLS and sends the client address; allows plain http on an address that is not loopback; repeatable',
+    details: 'For example `10.0.0.0/8`. See [the client address](../guides/network.md#the-client-address).',
     parse: parseNetwork,
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses, but not all addresses',
   }),
@@ -93,7 +92,7 @@ export const SETTINGS = nameSettings({
   badTokenRate: {
     defaultValue: '100/60',
     doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
-    details: 'Tokens and client credentials count. Further attempts are answered 429.',
+    details: 'Tokens and client credentials count; more are answered 429.',
     ...RATE_OR_OFF,
   },
   grantRate: {
@@ -104,8 +103,8 @@ export const SETTINGS = nameSettings({
   },
   corsOrigins: list({
     value: 'ORIGINS',
-    doc: 'origins that may call the service from a browser, separated by spaces or commas; default: none',
-    details: 'Exact match, never `*`.',
+    doc: 'origins that may call the service from a browser, separated by spaces or commas',
+    details: 'For example `https://shop.example`; exact match, never `*`.',
     parse: parseOrigin,
     expects: 'origins such as https://shop.example',
   }),
@@ -125,9 +124,7 @@ export const SETTINGS = nameSettings({
   accountRealm: {
     value: 'ID',
     doc: 'realm of the account members; default: the pre-set one, else the only realm of that origin',
-    details:
-      '`/v2/settings/account-authentication` names it, and `/v2/account-members` lists its users. See ' +
-      '[settings](../wire.md#settings).',
+    details: 'See [settings](../wire.md#settings).',
     parse: parseUuid,
     expects: 'the ID of a realm',
   },
@@ -137,9 +134,10 @@ export const SETTINGS = nameSettings({
   }),
   allowPrivate: list({
     value: 'TARGET',
-    doc: 'host or network (CIDR) with private addresses that requests may be sent to, optionally with :PORT; repeatable, default: none',
+    doc: 'host or network (CIDR) with private addresses that requests may be sent to, optionally with :PORT; repeatable',
     details:
-      'Without a port: 443, and on loopback any. See [private targets](../guides/outgoing-requests.md#private-targets).',
+      'For example `keycloak.internal` or `10.1.0.0/16:8443`; by default port 443, and on loopback any. See ' +
+      '[private targets](../guides/outgoing-requests.md#private-targets).',
     parse: parsePrivateTarget,
     expects:
       'hosts or networks such as keycloak.internal, 10.1.0.0/16:8443 or [fd00::/8]:8443, but not all addresses',
@@ -162,7 +160,7 @@ export const SETTINGS = nameSettings({
   }),
   logSignIns: toggle({
     doc: 'write an audit entry for each user that signs in or signs up, before the request is answered',
-    details: 'Further ones of a link within a minute share an entry, with their number.',
+    details: 'Those of a link within a minute share an entry.',
   }),
   noConsole: toggle({
     doc: 'do not serve the console at /console and the rendered OpenAPI document at /docs',
@@ -180,17 +178,16 @@ export const SETTINGS = nameSettings({
   },
   metrics: {
     value: 'HOST:PORT',
-    doc: 'address to serve Prometheus metrics on, without a token; port 0 chooses a free one; default: none',
+    doc: 'address to serve Prometheus metrics on, without a token; port 0 chooses a free one',
     details:
-      'The listener has no TLS. Without it requests are not counted. See [metrics](../guides/monitoring.md#metrics).',
+      'For example `127.0.0.1:9464`; it has no TLS. Without it requests are not counted. See [metrics](../guides/monitoring.md#metrics).',
     parse: parseListenAddress,
     expects: 'an address and a port, such as 127.0.0.1:9464 or [::1]:9464',
   },
   checkpointFile: file({
     file: 'written',
     doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
-    details:
-      'For PostgreSQL there is no default, and no checkpoint without it. See [checkpoints](../audit.md#checkpoints).',
+    details: 'On PostgreSQL there are no checkpoints without it. See [checkpoints](../audit.md#checkpoints).',
   }),
   bootstrapClientFile: file({
     file: 'secret',

@@ -33,8 +33,8 @@ export type LogRecord =
   /** A serving process exited unexpectedly. */
   | { readonly event: 'process_exited'; readonly pid: number; readonly code?: number }
   /**
-   * A request was answered, with `--log-requests`. `route` is the pattern, never the path; `*` stands for an unknown path.
-   * `trace_id` is that of the `traceparent` header of the caller.
+   * A request was answered, with `--log-requests`. `route` is the pattern, and `*` for an unknown path; `trace_id` is that of the
+   * `traceparent` header.
    */
   | {
       readonly event: 'request';
@@ -47,23 +47,20 @@ export type LogRecord =
       readonly trace_id?: string;
     }
   /**
-   * The outcome of fetching the keys of an external issuer changed: `read`, `unreachable`, `redirect`, `not_json`,
-   * `issuer_differs`, `no_key_set`, or `forbidden` for a URL that needs `--allow-private`. `issuer` is its name in the
-   * `--issuers-file`.
+   * The outcome of fetching the keys of an external issuer changed: `read`, `unreachable`, `redirect`, `not_json`, `issuer_differs`,
+   * `no_key_set`, or `forbidden` for a URL that needs `--allow-private`. `issuer` is its name in the `--issuers-file`.
    */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
   /**
-   * The outcome of a console sign-in by an OpenID provider changed: `answered`, `metadata_unusable` or, as of
-   * `issuer_keys`, the reason why there is no discovery document; `token_endpoint_failed`, `no_id_token`, or
-   * `id_token_refused` for an invalid ID token, because of `algorithms` or a wrong clock, for example.
+   * The outcome of a console sign-in by an OpenID provider changed: `answered`, `metadata_unusable`, one of `issuer_keys`,
+   * `token_endpoint_failed`, `no_id_token`, or `id_token_refused`, because of `algorithms` or a wrong clock, for example.
    */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
-   * A sign-in through this OIDC profile failed: `code_refused`, `id_token_refused`, `userinfo_refused`; `no_email`, `email_not_verified`,
-   * `email_ambiguous` or `may_not_create` for an identity without a link; `taken` for that of another user; `disabled` for a
-   * [disabled user](../wire.md#disabled-users); or, of the provider, as in `console_provider`, `keys_unreadable` or `userinfo_failed`; or
-   * `client_secret_unusable`, if the profile has none, or none that the master key opens. `count` is the number for this profile and
-   * cause: the first, or further ones of a second.
+   * A sign-in through this OIDC profile failed. Of the sign-in: `code_refused`, `id_token_refused`, `userinfo_refused`; of an identity
+   * without a link: `no_email`, `email_not_verified`, `email_ambiguous`, `may_not_create`; `taken` by another user;
+   * [`disabled`](../wire.md#disabled-users); of the provider: as `console_provider`, `keys_unreadable`, `userinfo_failed`; or
+   * `client_secret_unusable`, if the profile has none that the master key opens.
    */
   | {
       readonly event: 'oidc_sign_in_failed';
@@ -73,14 +70,11 @@ export type LogRecord =
       readonly count: number;
     }
   /**
-   * Checkpoints and erasures could not be written to the file; `cause` is an error code of the operating system. Logged every minute
-   * until they are written; `since` is the last success.
+   * Checkpoints and erasures could not be written to the file. `cause` is an error code of the operating system, `since` the last success.
+   * Logged every minute.
    */
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
-  /**
-   * A request was not sent: `host` resolves to `address`, which is not public and which `--allow-private` does not allow.
-   * `count` is the number for this host: the first, or further ones of a second.
-   */
+  /** A request was not sent: `host` resolves to `address`, which is not public and which `--allow-private` does not allow. */
   | {
       readonly event: 'private_address_refused';
       readonly host: string;
@@ -89,49 +83,43 @@ export type LogRecord =
     }
   /** A webhook target answered 410 and was disabled. */
   | { readonly event: 'webhook_disabled'; readonly webhook_id: string }
-  /** A message to a webhook target was given up after a day or more and became a dead letter. */
+  /** A message to a webhook target was given up after a day or more. */
   | { readonly event: 'webhook_dead_letter'; readonly webhook_id: string }
-  /**
-   * The audit log of this realm, or of the installation if `log` is the nil UUID, was modified: its old entries are not
-   * removed.
-   */
+  /** The audit log of this realm, or of the installation if `log` is the nil UUID, was modified: its old entries are not removed. */
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
   /**
-   * A row of this table was changed in the database without the service, and is not honoured. Logged once per row by each
-   * process. `id` is that of the client, signing key or webhook target, that of a console session at its renewal, or the digest of a console
-   * link's code that was tried.
+   * A row was changed in the database without the service, and is not honoured. `id` is that of the client, signing key, webhook target or
+   * console session, or the digest of the code of a console link.
    */
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
-  /** The schema of the database was migrated, from one version to another; SQLite: after a copy, which `copy` names. */
+  /** The schema of the database was migrated. On SQLite, `copy` names the copy made before. */
   | { readonly event: 'migrated'; readonly from: number; readonly to: number; readonly copy?: string }
-  /** Other users may read or write a database, a key, or a settings or other file with secrets: run `chmod 600`. */
+  /** Other users may read or write a database, a key, or another file with secrets: run `chmod 600`. */
   | { readonly event: 'file_mode'; readonly path: string; readonly mode: string }
   /**
-   * The process (`EMFILE`) or the machine (`ENFILE`) has no file descriptor left, so that new connections wait. Logged once a minute
-   * by each process. Raise `LimitNOFILE` of the unit or `ulimit -n`, or let the proxy keep fewer connections: until then the runtime
-   * tries to accept without a pause, which takes a core.
+   * The process (`EMFILE`) or the machine (`ENFILE`) has no file descriptor left: new connections wait, and a core is busy. Raise
+   * `LimitNOFILE` of the unit or `ulimit -n`, or let the proxy keep fewer connections. Logged once a minute.
    */
   | { readonly event: 'out_of_descriptors'; readonly cause: string }
   /**
-   * A request from a `--trusted-proxy` had no readable client address in `X-Forwarded-For`: all clients of that proxy share
-   * its address, and the limits of an address. Logged once a minute by each process; `doctor` names the proxy.
+   * A request from a `--trusted-proxy` had no readable client address in `X-Forwarded-For`: all clients of that proxy share the limits of
+   * its address. Logged once a minute; `doctor` names the proxy.
    */
   | { readonly event: 'client_address_unknown' }
   /**
-   * The number of requests that one process rejected because of overload: the first, or further ones of a second. `cause` is `QUEUE_FULL`,
-   * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
+   * Requests rejected because of overload. `cause` is `QUEUE_FULL`, `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`,
+   * `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   /**
-   * The database accepts no writes, and audit entries of token grants, sign-ins and refusals wait in memory. `pending` is the number
-   * of entries at its beginning, and 0 when all are written; `dropped` ones are lost, because the process stops.
+   * The database accepts no writes, and audit entries wait in memory: `pending` at the beginning, 0 when all are written. `dropped` ones
+   * are lost, because the process stops.
    */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   /**
    * Any other answer with status 500 or above, or an unexpected error of background work, which `route` names then. `code` is the
-   * fault; `cause` is the error code of the database or the runtime, such as `SQLITE_FULL`, or the type of the error; `frames`, with
-   * the code `internal`, are function names and lines of the program, no messages. The first is logged at once. Further ones of the
-   * same cause and route are logged once a second, as the last of them with their number, `count`.
+   * [fault](faults.md); `cause` is the error code of the database or runtime, such as `SQLITE_FULL`, or the type of the error; `frames` are
+   * function names and lines of the program.
    */
   | {
       readonly event: 'fault';
