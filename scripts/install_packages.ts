@@ -8,7 +8,7 @@ const INSTALL = 'npm ci --ignore-scripts --no-fund --no-audit --prefer-offline -
 
 const FILES = ['.npmrc', 'package.json', 'package-lock.json'];
 
-/** Installs the packages of a folder with its own lock file, if they are missing or others (docs/dependencies.md#own-lock-files). */
+/** Installs the packages of a folder with its own lock file, if they are missing or others (CONTRIBUTING.md#own-lock-files). */
 export async function installPackages(folder: string): Promise<void> {
   if (hasLockedPackages(folder)) return;
   const dist = join(ROOT, 'dist');

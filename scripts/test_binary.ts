@@ -14,7 +14,7 @@ import { groupOf } from './test/suites.ts';
 /** The console is the same file on both engines. */
 const BROWSER_SUITES = ['test/browser/walk.sqlite.test.ts', 'test/browser/session.sqlite.test.ts'];
 
-/** Whole suites that need a service in their process; CONTRIBUTING.md lists them. Single tests that do are skipped (`testInProcess`). */
+/** Whole suites that need a service in their process. Single tests that do are skipped (`testInProcess`). */
 const IN_PROCESS =
   /\/(batch_outcome|check_order|not_found|matrix|openapi_conformance|overload|overload_before_authentication|search_rights)\./;
 

@@ -34,7 +34,6 @@ export const CHAPTERS: readonly Chapter[] = [
     title: 'Run it',
     weight: 2,
     sources: [
-      'docs/operating.md',
       'docs/guides/processes.md',
       'docs/guides/network.md',
       'docs/guides/postgresql.md',
@@ -71,10 +70,7 @@ export const CHAPTERS: readonly Chapter[] = [
     title: 'Keep the data safe',
     weight: 2,
     sources: [
-      'docs/guides/durability.md',
       'docs/guides/backup-and-restore.md',
-      'docs/guides/backup-of-postgresql.md',
-      'docs/guides/replication.md',
       'docs/guides/copy-a-database.md',
       'docs/guides/schema.md',
     ],
@@ -108,7 +104,6 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Design',
     weight: 0.5,
-    sources: ['docs/architecture.md', 'docs/benchmarks.md', 'docs/seed-gaps.md', 'docs/dependencies.md'],
   },
   {
     title: 'Project',

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** The suites of `test/`: where each runs, and which command runs it. CONTRIBUTING.md, "Tests", has both tables. */
+/** The suites of `test/`: where each runs, and which command runs it. CONTRIBUTING.md, "Tests", lists both. */
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -142,7 +142,7 @@ test('the search works in a site that is opened from a folder', async () => {
   await page.goto(`file://${folder}/reference/faults.html`);
   await page.getByRole('searchbox').fill('Litestream');
   await page.locator('#results a', { hasText: 'Litestream' }).first().click();
-  await page.waitForURL(/replication\.html/);
+  await page.waitForURL(/backup-and-restore\.html/);
   await context.close();
 });
 

@@ -52,11 +52,10 @@ function rows(text: string): readonly (readonly string[])[] {
 
 const firsts = (text: string): string[] => rows(text).map(([first]) => first ?? '');
 
-/** The names in code marks of the first column. */
-function named(text: string): string[] {
-  const lines = text.split('\n').filter((line) => line.startsWith('|'));
-  return lines.flatMap((line) =>
-    [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
+/** The names in code marks before the colon of each item of a list. */
+function namedItems(text: string): string[] {
+  return [...text.matchAll(/^- ((?:`[^`]+`[,\s]*)+):/gm)].flatMap(([, names = '']) =>
+    [...names.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
   );
 }
 
@@ -195,22 +194,16 @@ test('every page of docs/ but the decisions has one place in site/contents.ts', 
   );
 });
 
-test('docs/dependencies.md has a row for every dependency, and no other', () => {
-  const page = read('docs/dependencies.md');
-  expect(named(section(page, '## At run time')).sort()).toEqual(Object.keys(manifest.dependencies).sort());
-  expect(named(section(page, '## For development')).sort()).toEqual(
-    Object.keys(manifest.devDependencies).sort(),
-  );
-  for (const [heading, folder] of [
-    ['### The generator of the documentation', 'site'],
-    ['### Published clients', 'test/clients/sdks/npm'],
-    ['### Generators of clients', 'test/generators'],
-  ] as const) {
-    const { dependencies } = JSON.parse(read(`${folder}/package.json`));
-    expect([folder, named(section(page, heading)).sort()]).toEqual([
-      folder,
-      Object.keys(dependencies).sort(),
-    ]);
+test('CONTRIBUTING.md has a line for every dependency, and no other', () => {
+  const expected: Record<string, object> = {
+    '### At run time': manifest.dependencies,
+    '### For development': manifest.devDependencies,
+  };
+  for (const folder of ['site', 'test/clients/sdks/npm', 'test/generators'])
+    expected[`### In \`${folder}/\``] = JSON.parse(read(`${folder}/package.json`)).dependencies;
+  for (const [heading, packages] of Object.entries(expected)) {
+    const listed = namedItems(section(read('CONTRIBUTING.md'), heading));
+    expect([heading, ...listed.sort()]).toEqual([heading, ...Object.keys(packages).sort()]);
   }
 });
 
@@ -268,21 +261,28 @@ describe('docs/extensions.md', () => {
   const isExtension = (each: object): boolean => 'x-authrealm-extension' in each;
   const unique = (names: readonly string[]) => [...new Set(names)].sort();
 
+  const listed = (heading: string): string[] => namedItems(section(page, heading));
+
   test('docs/extensions.md lists every operation that OpenAPI marks as an extension, and no other', () => {
-    const marked = Object.entries(document.paths as Record<string, Record<string, object>>).flatMap(
-      ([path, methods]) =>
-        Object.entries(methods)
-          .filter(([, each]) => isExtension(each))
-          .map(([method]) => `${method.toUpperCase()} ${path}`),
+    const paths = Object.entries(document.paths as Record<string, Record<string, object>>);
+    const all = paths.flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, each]) => ({ name: `${method.toUpperCase()} ${path}`, each })),
     );
-    expect(firsts(section(page, '## Operations')).sort()).toEqual(marked.sort());
+    const marked = all.filter(({ each }) => isExtension(each)).map(({ name }) => name);
+    const described = listed('## Operations').map((each) => {
+      const pattern = RegExp.escape(each.replace('{realm}', '/v2/authentication-realms/{realm_id}'));
+      const matching = new RegExp(`^${pattern.replaceAll('\\*', '.*')}$`);
+      return all.map(({ name }) => name).filter((name) => matching.test(name));
+    });
+    expect(described.filter((names) => names.length === 0)).toEqual([]);
+    expect(unique(described.flat())).toEqual(marked.sort());
   });
 
   test('docs/extensions.md lists every parameter that OpenAPI marks as an extension, and no other', () => {
     const marked = operations.flatMap(({ parameters }) =>
       parameters.filter(isExtension).map(({ name }) => name),
     );
-    expect(firsts(section(page, '## Parameters and request headers')).sort()).toEqual(unique(marked));
+    expect(listed('## Parameters and request headers').sort()).toEqual(unique(marked));
   });
 
   const answers = operations.flatMap((operation) => Object.entries(operation.responses));
@@ -291,12 +291,12 @@ describe('docs/extensions.md', () => {
     const headers = answers.flatMap(([, answer]) => Object.entries(answer.headers ?? {}));
     const marked = headers.filter(([, header]) => isExtension(header)).map(([name]) => name);
     // Allow belongs to 405, the answer to an unknown operation.
-    expect(firsts(section(page, '## Response headers')).sort()).toEqual(unique([...marked, 'Allow']));
+    expect(listed('## Response headers').sort()).toEqual(unique([...marked, 'Allow']));
   });
 
   test('docs/extensions.md lists every status that OpenAPI marks as an extension, and no other', () => {
     const marked = answers.filter(([, answer]) => isExtension(answer)).map(([status]) => status);
-    expect(firsts(section(page, '## Statuses')).sort()).toEqual(unique(marked));
+    expect(listed('## Statuses').sort()).toEqual(unique(marked));
   });
 
   test('the OpenAPI document deprecates nothing', () => {

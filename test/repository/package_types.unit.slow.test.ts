@@ -4,7 +4,7 @@ import { installPackages } from '../../scripts/install_packages.ts';
 import { ROOT } from '../../scripts/release/build.ts';
 import { runCommand } from '../support/processes.ts';
 
-/** Code that needs the packages of a lock file of its own, which `npm run check` leaves out (docs/dependencies.md#own-lock-files). */
+/** Code that needs the packages of a lock file of its own, which `npm run check` leaves out (CONTRIBUTING.md#own-lock-files). */
 
 test.each([
   ['site', 'site'],
