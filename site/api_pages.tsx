@@ -70,8 +70,8 @@ function operationPage({ document }: Api, operation: Operation): ApiPage {
       {operation.scopes !== undefined && (
         <p class="small faint">
           Set the environment variable <code>TOKEN</code> to{' '}
-          <a href="../guides/clients-and-tokens.html#a-token-in-a-variable">an access token</a>. The IDs are
-          examples: replace them with yours.
+          <a href="../guides/clients-and-tokens.html#get-a-token">an access token</a>. The IDs are examples:
+          replace them with yours.
         </p>
       )}
       <OperationReference document={document} operation={operation} base={`${EXAMPLE_BASE_URL}/`} />
