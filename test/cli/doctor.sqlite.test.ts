@@ -57,7 +57,7 @@ test('doctor reports a healthy SQLite database with settings, files, program and
 test('docs/guides/troubleshooting.md lists every check of doctor in order', async () => {
   const { path } = await createHealthyFile();
   const page = await Bun.file(join(import.meta.dir, '../../docs/guides/troubleshooting.md')).text();
-  const listed = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
+  const listed = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^- `([^`]+)`:/gm)];
   const { text } = await runDoctorOnFile(path);
   const { checks } = JSON.parse(text) as { checks: CheckReport[] };
   expect(listed.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));

@@ -17,7 +17,7 @@ const talk = (bytes: string, options?: RawExchangeOptions) => exchangeBytes(serv
 
 /**
  * Requests that the runtime answers itself: a status and `Connection: close`, no body and no X-Request-Id.
- * docs/guides/network.md has the same table. With status 0 the connection is closed without a response.
+ * docs/guides/network.md lists them. With status 0 the connection is closed without a response.
  */
 const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
   ['HTTP/1.1 without Host', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400],
