@@ -69,11 +69,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Keep the data safe',
     weight: 2,
-    sources: [
-      'docs/guides/backup-and-restore.md',
-      'docs/guides/copy-a-database.md',
-      'docs/guides/schema.md',
-    ],
+    sources: ['docs/guides/backup-and-restore.md', 'docs/guides/copy-a-database.md', 'docs/guides/schema.md'],
   },
   {
     title: 'What it does',
@@ -104,6 +100,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Design',
     weight: 0.5,
+    sources: ['docs/architecture.md', 'docs/benchmarks.md', 'docs/seed-gaps.md'],
   },
   {
     title: 'Project',

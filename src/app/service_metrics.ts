@@ -1,8 +1,8 @@
-import { X509Certificate } from 'node:crypto';
 import type { DeliveryLag } from '../deliver/store/progress.ts';
 import type { ServerSettings } from '../http/server/server.ts';
 import { LIMITS } from '../model/limits.ts';
 import { VERSION } from '../model/version.ts';
+import { certificateExpiry } from '../ops/doctor/certificate.ts';
 import { METRICS } from '../ops/metrics/declarations.ts';
 import { familyOf, type Labels, type Sample, type SampleFamily } from '../ops/metrics/family.ts';
 import { type Collector, startTimeGauge } from '../ops/metrics/metrics.ts';
@@ -85,7 +85,7 @@ export function upkeepMetrics(
   tls: ServerSettings['tls'],
 ): Collector {
   const file = fileOf(database);
-  const expiresAt = tls && Date.parse(new X509Certificate(tls.cert).validTo);
+  const expiresAt = tls && certificateExpiry(tls.cert);
   return () => {
     const now = clock.now();
     const takenAt = file === undefined ? undefined : readManifest(lastBackupPath(file))?.taken_at;

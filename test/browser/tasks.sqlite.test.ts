@@ -8,8 +8,9 @@ import { startService } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
 import { expectNoErrors, openSignedIn, signInByLink } from './console_session.ts';
 import { DESKTOP, LONG_WAIT_MS, openWindow, PHONE } from './console_window.ts';
+import { throttle } from './crowd_events.ts';
 import { importCrowd, personAt } from './crowd_fixture.ts';
-import { ALL, type Place, type Role, TASKS, type Task, throttle, type Walk } from './tasks.ts';
+import { ALL, type Place, type Role, TASKS, type Task, type Walk } from './tasks.ts';
 
 /**
  * The tasks of people at the console, on 20,000 users, for every role that has the task, on a desktop and a phone, and some by the

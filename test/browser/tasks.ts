@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import type { Uuid } from '../../src/model/id.ts';
 import type { ROLES } from '../../src/model/principal.ts';
-import { openSignInBudgets } from '../../src/sign_in/budgets.ts';
-import { signIn } from '../support/console_sign_in.ts';
 import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
 import { freshFolder, type Service } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
+import { changeSubject, throttle } from './crowd_events.ts';
 import { CROWD, type Person, REALMS } from './crowd_fixture.ts';
 
 /** The tasks of support agents and administrators. Each begins on Find with the cursor in the search. */
@@ -62,27 +61,10 @@ export const ALL: readonly Role[] = ['read', 'support', 'everything'];
 const SUPPORT: readonly Role[] = ['support', 'everything'];
 const EVERYTHING: readonly Role[] = ['everything'];
 
-/** Another session changes the subject of a link. */
-async function changeSubject(service: Service, { realm, id, link }: Person, subject: string): Promise<void> {
-  const user = `/v2/authentication-realms/${realm}/user-authentication-info/${id}`;
-  const data = { type: 'user_authentication_oidc_profile_info', subject };
-  const { access_token } = await signIn(service, { scope: 'support', label: 'colleague' });
-  const path = `${user}/user-authentication-oidc-profile-info/${link}`;
-  expect((await service.put(path, access_token, { data })).status).toBe(200);
-}
-
 const titleOf = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 });
 const main = (page: Page) => page.getByRole('main');
 const linkRow = (page: Page, kind: string, name: string) =>
   page.getByRole('row', { name: `${kind} ${name}` });
-
-/** Has sign-ins with the username of a person throttled. */
-export const throttle = async (service: Service, { username: usernameKey }: Walk['person']) => {
-  const budgets = openSignInBudgets(service.db.engine.budgets, service.db.logKeys, service.clock);
-  const name = { realmId: shop.realm as Uuid, profileId: shop.passwords as Uuid, usernameKey };
-  const attempt = { clientId: 'shop', address: undefined, device: undefined };
-  for (let count = 0; count < 100; count += 1) await budgets.countWrong({ ...name, ...attempt });
-};
 
 export const TASKS: readonly Task[] = [
   {

@@ -4,6 +4,9 @@ import type { CheckReporter } from './inspection.ts';
 /** Before a certificate ends by so much, it is a note. */
 const ENDS_SOON_MS = 30 * 86_400_000;
 
+/** When the first certificate of a PEM chain expires, in milliseconds since the epoch. */
+export const certificateExpiry = (cert: string): number => Date.parse(new X509Certificate(cert).validTo);
+
 /** Checks a certificate (PEM, the first of a chain) and its key. `path` names the certificate; `now` is in milliseconds. */
 export function checkCertificate(
   { cert, key, path }: { readonly cert: string; readonly key: string; readonly path: string },
