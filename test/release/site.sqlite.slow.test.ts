@@ -108,6 +108,7 @@ test('a link of a page leads to another page, a copied file, an https address or
     '../../deploy/compose.yaml': '../deploy/compose.yaml',
     'https://example.com/': 'https://example.com/',
     '../../bunfig.toml': 'https://forge.example/us/authrealm/blob/v1.0.0/bunfig.toml',
+    '../decisions/README.md': 'https://forge.example/us/authrealm/blob/v1.0.0/docs/decisions/README.md',
   };
   expect(Object.keys(targets).map((href) => links.resolve(page, href))).toEqual(Object.values(targets));
   expect([...links.copied.keys()]).toEqual(['console.png', 'deploy/compose.yaml']);
