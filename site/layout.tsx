@@ -138,14 +138,14 @@ function Neighbours({ page, pages }: { readonly page: SitePage; readonly pages: 
 }
 
 function Outline({ sections }: Pick<Frame, 'sections'>) {
-  const headings = sections.filter(({ level }) => level === 2);
+  const headings = sections.filter(({ level }) => level === 2 || level === 3);
   if (headings.length < 2) return null;
   return (
     <nav class="outline" aria-label="On this page">
       <p class="faint small">On this page</p>
       <ul>
-        {headings.map(({ anchor, heading }) => (
-          <li key={anchor}>
+        {headings.map(({ anchor, heading, level }) => (
+          <li key={anchor} class={`outline-${level}`}>
             <a href={`#${anchor}`}>{heading}</a>
           </li>
         ))}

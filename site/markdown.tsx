@@ -27,13 +27,15 @@ export function extendMarkdown(library: MarkdownIt, pageOf: (page: OutputPage) =
     const page = pageOf(env.page);
     readSections(tokens, page.sections);
     markEmptyHeadings(tokens);
+    labelCells(tokens);
+    markEntries(tokens);
     for (const { children } of tokens) resolveLinks(children ?? [], page);
   });
   const { rules } = library.renderer;
   rules.fence = (tokens, index) => codeBlock(tokens[index]);
   rules.code_block = (tokens, index) => codeBlock(tokens[index]);
-  // Wide tables scroll in their own box, also by keyboard.
-  rules.table_open = () => '<div class="table" tabindex="0"><table>';
+  rules.code_inline = (tokens, index) => inlineCode(tokens[index]?.content ?? '');
+  rules.table_open = () => '<div class="table"><table>';
   rules.table_close = () => '</table></div>';
 }
 
@@ -43,6 +45,12 @@ function codeBlock(token: Token | undefined): string {
   const block = <CodeBlock text={content.replace(/\n$/, '')} what="the code" isJson={info === 'json'} />;
   // Long lines scroll, also by keyboard.
   return render(block).replace('<pre>', '<pre tabindex="0">');
+}
+
+/** Paths and names of variables wrap between their parts. */
+function inlineCode(text: string): string {
+  const parts = text.split(/(?<=[/_.,:=&(])(?=[^/_.,:=&(])/);
+  return `<code>${parts.map((part) => Bun.escapeHTML(part)).join('<wbr>')}</code>`;
 }
 
 function readSections(tokens: readonly Token[], sections: Section[]): void {
@@ -87,6 +95,29 @@ function markEmptyHeadings(tokens: readonly Token[]): void {
     token.tag = 'td';
     close.tag = 'td';
   }
+}
+
+/** Where a row has no room, its cells stand below each other, each after the heading of its column. */
+function labelCells(tokens: readonly Token[]): void {
+  let headings: string[] = [];
+  let column = 0;
+  for (const [index, token] of tokens.entries()) {
+    if (token.type === 'table_open') headings = [];
+    if (token.type === 'tr_open') column = 0;
+    if (token.type === 'th_open') headings.push(textOf(tokens[index + 1]));
+    if (token.type === 'td_open') {
+      const heading = headings[column];
+      if (heading && column > 0) token.attrSet('data-heading', heading);
+      column += 1;
+    }
+  }
+}
+
+/** The entry of a reference is a paragraph that starts with a bold name in code. */
+function markEntries(tokens: readonly Token[]): void {
+  for (const [index, token] of tokens.entries())
+    if (token.type === 'paragraph_open' && tokens[index + 1]?.content.startsWith('**`'))
+      token.attrSet('class', 'entry');
 }
 
 /** Links without a target become plain text. */
