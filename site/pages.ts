@@ -53,7 +53,7 @@ function pathOf(source: string): string {
 }
 
 /** Files that the site contains as they are if a page links to them. */
-const COPIED = /^(deploy\/.+|LICENSE|.+\.(png|svg))$/;
+const COPIED = /^(deploy\/.+|examples\/login_page\/.+|LICENSE|.+\.(png|svg))$/;
 
 export interface Links {
   /** Where a link of a page leads, relative to it; undefined if the site has no such place. */

@@ -66,7 +66,7 @@ test('the package contains what runs, its license, those of bundled packages, an
   expect([...top].sort()).toEqual([
     ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'UPGRADING.md', 'bin'],
     ...['dist/client.d.ts', 'dist/client.js', 'dist/console', 'dist/licenses.txt', 'dist/types'],
-    ...['owner.json', 'package.json', 'src'],
+    ...['examples', 'owner.json', 'package.json', 'src'],
   ]);
   expect(listed).toContain('package/dist/console/index.html');
   const published = JSON.parse(await run('/', 'tar', '-xOf', archive, 'package/package.json'));

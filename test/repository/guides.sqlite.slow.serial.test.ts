@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeForeignExports } from '../support/foreign_exports.ts';
@@ -107,13 +106,6 @@ test('moving-in.md: its blocks import the users of an export of each system', as
     user_authentication_password_profile_info: '23',
   });
 }, 300_000);
-
-test('login-page.md shows the text of examples/login_page/server.mjs', () => {
-  const server = readFileSync(join(ROOT, 'examples/login_page/server.mjs'), 'utf8');
-  expect(blocksOf('login-page.md').filter(({ language }) => language === 'js')).toEqual([
-    { language: 'js', text: server },
-  ]);
-});
 
 describe('test-suite.md', () => {
   const GUIDE = 'test-suite.md';
