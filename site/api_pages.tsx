@@ -47,7 +47,7 @@ function indexPage({ document: { info }, groups }: Api): ApiPage {
       </p>
       <p>
         Programs in JavaScript can use <a href="../client.html">the client library</a>; for other languages,{' '}
-        <a href="../guides/generated_clients.html">generate a client</a>. The rules that all operations share
+        <a href="../client.html#in-other-languages">generate a client</a>. The rules that all operations share
         are in <a href="../wire.html">the wire contract</a>.
       </p>
       <OperationList

@@ -11,13 +11,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Start',
     weight: 2,
-    sources: [
-      'README.md',
-      'docs/guides/five-minutes.md',
-      'docs/client.md',
-      'docs/guides/generated_clients.md',
-      'docs/guides/test-suite.md',
-    ],
+    sources: ['README.md', 'docs/guides/five-minutes.md', 'docs/client.md', 'docs/guides/test-suite.md'],
   },
   {
     title: 'Sign users in',
@@ -26,7 +20,6 @@ export const CHAPTERS: readonly Chapter[] = [
       'docs/guides/login-page.md',
       'docs/guides/provider-sign-in.md',
       'docs/guides/registration.md',
-      'docs/guides/test-suite-sign-in.md',
       'docs/guides/password-guessing.md',
     ],
   },

@@ -107,7 +107,7 @@ const QUESTIONS = {
   'who changed a record': 'audit.html',
   'limit a client to one realm': 'guides/clients-and-tokens.html',
   'access token': 'guides/clients-and-tokens.html',
-  'python client': 'guides/generated_clients.html',
+  'python client': 'client.html',
   'how do I upgrade': 'upgrading.html',
   'delete a user': 'audit.html',
   'rate limit': 'guides/rates-and-overload.html',

@@ -8,7 +8,7 @@ import { startGeneratorTarget } from '../generators/target.ts';
 import { createFixture, freshFolder, startService } from '../support/service.ts';
 import { createStorefront } from '../support/settings_realms.ts';
 
-/** Clients that generators of npm make from `/openapi.json`, unchanged (docs/guides/generated_clients.md). */
+/** Clients that generators of npm make from `/openapi.json`, unchanged (docs/client.md#in-other-languages). */
 
 const folder = freshFolder();
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeForeignExports } from '../support/foreign_exports.ts';
-import { blocksOf, createFolderWithSdks, readGuide, runBlocks } from '../support/guides.ts';
+import { blocksOf, readGuide, runBlocks } from '../support/guides.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, freshFolder, startService } from '../support/service.ts';
@@ -109,36 +109,6 @@ test('moving-in.md: its blocks import the users of an export of each system', as
 
 describe('test-suite.md', () => {
   const GUIDE = 'test-suite.md';
-
-  test('test-suite.md: its blocks run in order', async () => {
-    const blocks = blocksOf(GUIDE);
-    const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
-    const presets = blocks.findIndex(({ text }) => text.includes('--preset-realms'));
-    const again = blocks.slice(presets, presets + 1);
-    const folder = await createFolderWithSdks();
-    const { outputs } = await runBlocks([...blocks, ...again], { PATH: path }, folder);
-    const outputOf = (words: string): string =>
-      outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
-
-    expect(outputOf('--preset-realms').match(/ {2}.+$/gm)).toEqual([
-      '  Buyer Organization',
-      '  Merchant Organization',
-      '  Account Management Realm',
-    ]);
-    expect(outputs.at(-1)).toBe(outputs[presets]?.replaceAll('\n', ' (exists)\n'));
-    expect(outputOf('node shop.mjs')).toEndWith('1 true\n');
-    expect(outputOf('node shopper.mjs')).toBe('200\n');
-    const names = JSON.parse(outputOf('-H "Authorization')).data.map(({ name }: { name: string }) => name);
-    expect(names.sort()).toEqual([
-      'Account Management Realm',
-      'Buyer Organization',
-      'Fixtures',
-      'Merchant Organization',
-    ]);
-    expect(outputOf('authrealm delete --in-pages')).toContain('deleted 4 records');
-    expect(outputOf('authrealm delete --in-pages')).toContain('imported 4, unchanged 0');
-    expect(JSON.parse(outputOf('sqlite::memory:'))).toMatchObject({ status: 'ok' });
-  }, 300_000);
 
   describe('the table of unsupported requests', async () => {
     // Method and path, the rejected parameter if there is one, and the status.

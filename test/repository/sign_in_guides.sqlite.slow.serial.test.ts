@@ -45,12 +45,38 @@ test('login-page.md: its blocks sign a user in and register another, and authrea
   expect(log.match(/"route":"[^"]+\/check"/g)?.length).toBeGreaterThanOrEqual(1);
 }, 300_000);
 
-test('test-suite-sign-in.md: its blocks sign in with both SDKs, with a secret and without, and through a provider', async () => {
-  const blocks = blocksOf('test-suite-sign-in.md');
+test('test-suite.md: its blocks start a suite, and sign in with both SDKs, with a secret and without, and through a provider', async () => {
+  const blocks = [...blocksOf('test-suite.md')];
+  const presets = blocks.findIndex(({ text }) => text.includes('--preset-realms'));
+  blocks.splice(presets, 0, ...blocks.slice(presets, presets + 1));
   const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
   const { outputs } = await runInTime(blocks, { PATH: path }, createFolderWithSdks);
   const outputsOf = (words: string) =>
     outputs.filter((_, index) => blocks[index]?.language === 'sh' && blocks[index]?.text.includes(words));
+
+  const [created = '', again] = outputsOf('--preset-realms');
+  expect(created.match(/ {2}.+$/gm)).toEqual([
+    '  Buyer Organization',
+    '  Merchant Organization',
+    '  Account Management Realm',
+  ]);
+  expect(again).toBe(created.replaceAll('\n', ' (exists)\n'));
+  const [used = ''] = outputsOf('node shop.mjs');
+  expect(used).toEndWith('1 true\n');
+  const [listed = ''] = outputsOf('-H "Authorization');
+  const names = JSON.parse(listed).data.map(({ name }: { name: string }) => name);
+  expect(names.sort()).toEqual([
+    'Account Management Realm',
+    'Buyer Organization',
+    'Fixtures',
+    'Merchant Organization',
+  ]);
+  const [reset = ''] = outputsOf('authrealm delete --in-pages');
+  expect(reset).toContain('deleted 4 records');
+  expect(reset).toContain('imported 4, unchanged 0');
+  const [inMemory = ''] = outputsOf('sqlite::memory:');
+  expect(JSON.parse(inMemory)).toMatchObject({ status: 'ok' });
+
   const signedIn = 'John Doe 00000000-0000-4000-8000-000000000003 true\n';
   // The SDK prints lines about its token before.
   expect(outputsOf('node sign-in.mjs').map((output) => output.slice(-signedIn.length))).toEqual([

@@ -7,7 +7,7 @@ import { startGeneratorTarget } from '../generators/target.ts';
 
 /**
  * Every generator makes a client from `/openapi.json`, unchanged; the client is compiled strictly and run. Prints one table
- * (docs/guides/generated_clients.md). `--only NAME` runs one.
+ * (docs/client.md#in-other-languages). `--only NAME` runs one.
  */
 
 const { values: options } = parseArgs({ options: { only: { type: 'string' } } });
