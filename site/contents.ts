@@ -14,6 +14,18 @@ export const CHAPTERS: readonly Chapter[] = [
     sources: ['README.md', 'docs/guides/five-minutes.md', 'docs/client.md', 'docs/guides/test-suite.md'],
   },
   {
+    title: 'Tasks',
+    weight: 2,
+    sources: [
+      'docs/tasks/look-up-a-link.md',
+      'docs/tasks/find-a-user.md',
+      'docs/tasks/create-a-user.md',
+      'docs/tasks/change-a-link.md',
+      'docs/tasks/follow-changes.md',
+      'docs/tasks/sign-a-person-in.md',
+    ],
+  },
+  {
     title: 'Sign users in',
     weight: 2,
     sources: [

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startCaptureProxy } from '../support/capture_proxy.ts';
+import { compileErrors } from '../support/client_library.ts';
 import { sharedNpmPackage } from '../support/npm_package.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';
@@ -99,28 +100,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     const folder = join(project, `typed-${module}`);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'user.mts'), program);
-    const options = {
-      strict: true,
-      noEmit: true,
-      target: 'es2023',
-      lib: ['es2023', 'dom'],
-      types: ['node'],
-      typeRoots: [join(ROOT, 'node_modules/@types')],
-      module: module === 'bundler' ? 'esnext' : module,
-      moduleResolution: module,
-    };
-    writeFileSync(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions: options, files: ['user.mts'] }),
-    );
-    const { stdout } = await runCommand([
-      join(ROOT, 'node_modules/.bin/tsc'),
-      '-p',
-      folder,
-      '--pretty',
-      'false',
-    ]);
-    return stdout.split('\n').filter((line) => /error TS/.test(line));
+    return compileErrors(folder, ['user.mts'], module);
   }
 
   const valid = [

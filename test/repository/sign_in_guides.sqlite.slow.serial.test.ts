@@ -2,32 +2,17 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildClientLibrary } from '../support/client_library.ts';
-import { blocksOf, createFolderWithSdks, runBlocks } from '../support/guides.ts';
+import { blocksOf, createFolderWithSdks, runBlocks, runBlocksInTime } from '../support/guides.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** Runs the code blocks of the guides about sign-in in order, as a reader would. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Runs blocks, again in a new folder where the machine was too busy for a password: nothing repeats such a check by itself. */
-async function runInTime(
-  blocks: Parameters<typeof runBlocks>[0],
-  environment: Record<string, string>,
-  createFolder: () => Promise<string>,
-): ReturnType<typeof runBlocks> {
-  for (;;) {
-    try {
-      return await runBlocks(blocks, environment, await createFolder());
-    } catch (error) {
-      if (!String(error).includes('did not finish in time')) throw error;
-    }
-  }
-}
-
 test('login-page.md: its blocks sign a user in and register another, and authrealm is asked for each password', async () => {
   const blocks = blocksOf('login-page.md');
   const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
-  const { outputs, log } = await runInTime(blocks, { PATH: path }, async () => {
+  const { outputs, log } = await runBlocksInTime(blocks, { PATH: path }, async () => {
     const folder = freshFolder();
     await buildClientLibrary(join(folder, 'dist'));
     return folder;
@@ -50,7 +35,7 @@ test('test-suite.md: its blocks start a suite, and sign in with both SDKs, with 
   const presets = blocks.findIndex(({ text }) => text.includes('--preset-realms'));
   blocks.splice(presets, 0, ...blocks.slice(presets, presets + 1));
   const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
-  const { outputs } = await runInTime(blocks, { PATH: path }, createFolderWithSdks);
+  const { outputs } = await runBlocksInTime(blocks, { PATH: path }, createFolderWithSdks);
   const outputsOf = (words: string) =>
     outputs.filter((_, index) => blocks[index]?.language === 'sh' && blocks[index]?.text.includes(words));
 

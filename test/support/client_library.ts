@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AuthrealmError } from '../../src/client/client.ts';
@@ -29,4 +29,38 @@ export async function installClientLibrary(folder: string): Promise<void> {
   mkdirSync(installed, { recursive: true });
   copyFileSync(join(ROOT, 'package.json'), join(installed, 'package.json'));
   await buildClientLibrary(join(installed, 'dist'));
+}
+
+/** Makes `authrealm/client` importable with its types, which are made of those of zod. */
+export async function installTypedClientLibrary(folder: string): Promise<void> {
+  await installClientLibrary(folder);
+  symlinkSync(join(ROOT, 'node_modules/zod'), join(folder, 'node_modules/zod'));
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+}
+
+/** The errors of the compiler for programs of a folder, under strict TypeScript with the types of Node.js. */
+export async function compileErrors(
+  folder: string,
+  files: readonly string[],
+  module: string,
+): Promise<string[]> {
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: 'es2023',
+    lib: ['es2023', 'dom'],
+    types: ['node'],
+    typeRoots: [join(ROOT, 'node_modules/@types')],
+    module: module === 'bundler' ? 'esnext' : module,
+    moduleResolution: module,
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+  const { stdout } = await runCommand([
+    join(ROOT, 'node_modules/.bin/tsc'),
+    '-p',
+    folder,
+    '--pretty',
+    'false',
+  ]);
+  return stdout.split('\n').filter((line) => /error TS/.test(line));
 }

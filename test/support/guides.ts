@@ -82,6 +82,24 @@ export async function runBlocks(
   };
 }
 
+const WORKER_TIMEOUT = 'did not finish in time';
+
+/** Runs blocks, again in a new folder where the machine was too busy for a password: nothing repeats such a check by itself. */
+export async function runBlocksInTime(
+  blocks: readonly Block[],
+  environment: Record<string, string>,
+  createFolder: () => Promise<string>,
+): Promise<BlockOutput> {
+  for (;;) {
+    try {
+      const result = await runBlocks(blocks, environment, await createFolder());
+      if (!result.outputs.some((output) => output.includes(WORKER_TIMEOUT))) return result;
+    } catch (error) {
+      if (!String(error).includes(WORKER_TIMEOUT)) throw error;
+    }
+  }
+}
+
 /** The log of a stopping service; resolves once the service has stopped. */
 async function completeLog(path: string): Promise<string> {
   for (;;) {
