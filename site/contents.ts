@@ -11,7 +11,14 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Start',
     weight: 2,
-    sources: ['README.md', 'docs/guides/five-minutes.md', 'docs/client.md', 'docs/guides/test-suite.md'],
+    sources: [
+      'docs/index.md',
+      'docs/concepts.md',
+      'docs/is-it-for-me.md',
+      'docs/guides/five-minutes.md',
+      'docs/client.md',
+      'docs/guides/test-suite.md',
+    ],
   },
   {
     title: 'Tasks',

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Owner } from '../scripts/release/owner.ts';
 import { CHAPTERS, NOT_ON_THE_SITE } from './contents.ts';
 
 /** The markdown pages of the site, and where a link to a file of the repository leads. */
@@ -52,6 +53,13 @@ function pathOf(source: string): string {
   return (path.includes('/') ? path : path.toLowerCase()).replace(/\.md$/, '.html');
 }
 
+/** The first commands of the front page: those for the package in the npm registry, once the owner has named it. */
+export function withInstallation(text: string, { registryName }: Pick<Owner, 'registryName'>): string {
+  if (registryName === '') return text;
+  const block = `\`\`\`sh\nnpx --yes -- ${registryName} demo\n\`\`\``;
+  return text.replace(/<!-- install -->.*<!-- end -->/s, `With Node.js 20.11 or newer:\n\n${block}`);
+}
+
 /** Files that the site contains as they are if a page links to them. */
 const COPIED = /^(deploy\/.+|examples\/login_page\/.+|LICENSE|.+\.(png|svg))$/;
 
@@ -67,7 +75,8 @@ export interface Links {
  * undefined, they have no target.
  */
 export function openLinks(pages: readonly Page[], repository: string | undefined): Links {
-  const known = new Map(pages.map((page) => [page.source, page.path]));
+  // README.md is the first page of the repository, docs/index.md that of the site.
+  const known = new Map([['README.md', 'index.html'], ...pages.map(({ source, path }) => [source, path] as const)]);
   const copied = new Map<string, string>();
   const targetOf = (source: string): string | undefined => {
     const page = known.get(source);

@@ -2,13 +2,13 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { dirname, join, relative, resolve } from 'node:path';
 import { default as Eleventy, type EleventyConfig, type OutputPage } from '@11ty/eleventy';
 import manifest from '../package.json' with { type: 'json' };
-import { releasedFiles } from '../scripts/release/owner.ts';
+import { readOwner, releasedFiles } from '../scripts/release/owner.ts';
 import { openApiDocument } from '../src/app/api/document.ts';
 import { API_INDEX, ApiNavigation, type ApiPage, apiPages, EXAMPLE_BASE_URL } from './api_pages.tsx';
 import { CHAPTER_AFTER_API } from './contents.ts';
 import { renderPage, type SiteChapter } from './layout.tsx';
 import { extendMarkdown, type MarkdownPage, type Section } from './markdown.tsx';
-import { openLinks, type Page, ROOT, readChapters } from './pages.ts';
+import { openLinks, type Page, ROOT, readChapters, withInstallation } from './pages.ts';
 
 /**
  * Builds the documentation as a static site in the folder of the command line, by default dist/site. Eleventy renders the
@@ -87,7 +87,7 @@ function documentAt(path: string): Page {
 }
 
 function readText(source: string): string {
-  return readFileSync(join(ROOT, source), 'utf8');
+  return withInstallation(readFileSync(join(ROOT, source), 'utf8'), readOwner());
 }
 
 function markdownPage(output: OutputPage): MarkdownPage {

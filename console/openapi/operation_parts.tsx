@@ -16,7 +16,7 @@ interface OperationProps {
   readonly operation: Operation;
 }
 
-/** One operation: request in four languages, parameters, body and responses. `base` ends with a slash. */
+/** One operation: request in four languages, answer, parameters, and folded the schemas of body and responses. `base` ends with a slash. */
 export function OperationReference({
   document,
   operation,
@@ -27,6 +27,7 @@ export function OperationReference({
       <OperationLine operation={operation} />
       <Description {...operation} />
       <RequestExamples request={requestOf(operation, draftOf(operation), base)} />
+      <Answer operation={operation} />
       <Parameters document={document} operation={operation} />
       <RequestBody document={document} operation={operation} />
       <Responses document={document} operation={operation} />
@@ -69,6 +70,20 @@ export function Description({ description }: { readonly description?: string | u
     <p class="prose">
       <Prose text={description} />
     </p>
+  );
+}
+
+/** The example of the answer to a successful request. */
+function Answer({ operation }: Pick<OperationProps, 'operation'>) {
+  const success = operation.responses.find(({ status }) => status.startsWith('2'));
+  const [content] = Object.values(success?.response.content ?? {});
+  const example = content && exampleOf(content);
+  if (example === undefined) return null;
+  return (
+    <section class="section" aria-label="Answer">
+      <h2>Answer</h2>
+      <Example example={example} />
+    </section>
   );
 }
 
@@ -123,7 +138,7 @@ function Responses({ document, operation }: OperationProps) {
       <h2>Responses</h2>
       <div class="answers">
         {operation.responses.map(({ status, response }) => (
-          <details key={status} class="answer" open={status.startsWith('2')}>
+          <details key={status} class="answer">
             <summary>
               <span class={`badge ${badgeOf(Number(status))}`}>{status}</span>{' '}
               <span>
@@ -185,19 +200,24 @@ interface ContentCardProps {
 
 function ContentCard({ document, mediaType, content }: ContentCardProps) {
   const example = exampleOf(content);
-  const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
   return (
     <div class="content">
-      <div>
-        <h3>{mediaType}</h3>
+      <details>
+        <summary>Schema of {mediaType}</summary>
         {content.schema && <SchemaTree document={document} schema={content.schema} />}
-      </div>
+      </details>
       {example !== undefined && (
         <div class="content-example">
           <h3>Example</h3>
-          <CodeBlock text={text} what="the example" isJson={typeof example !== 'string'} />
+          <Example example={example} />
         </div>
       )}
     </div>
   );
+}
+
+function Example({ example }: { readonly example: unknown }) {
+  const isJson = typeof example !== 'string';
+  const text = isJson ? JSON.stringify(example, null, 2) : example;
+  return <CodeBlock text={text} what="the example" isJson={isJson} />;
 }

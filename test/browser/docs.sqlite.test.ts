@@ -20,7 +20,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('/docs lists all operations of the API by group', async () => {
     const window = await reading('', view);
     const main = window.page.getByRole('main');
-    await main.getByRole('heading', { name: 'authentication-realm', exact: true }).waitFor();
+    await main.getByRole('heading', { name: 'Realms', exact: true }).waitFor();
     await main.getByRole('link', { name: /admin\/v1\/clients\/\{client_id\}\/rotate/ }).waitFor();
     await window.until(`document.title === 'authrealm API · authrealm'`);
     await expectNoErrors(window);
@@ -32,9 +32,13 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('radio', { name: 'Python' }).check();
     await page.getByText('urllib.request.Request(').waitFor();
     const body = page.getByRole('region', { name: 'Body' });
+    await page.getByRole('region', { name: 'Answer' }).getByText('"creation_status"').waitFor();
+    await body.getByText('Schema of application/json').click();
     await body.getByText('given_name').first().waitFor();
     expect(await body.getByText('"jane@example.com"').count()).toBe(1);
     const answers = page.getByRole('region', { name: 'Responses' });
+    await answers.locator('summary', { hasText: '201' }).click();
+    await answers.getByText('Schema of application/json').filter({ visible: true }).click();
     // That of the user; its links have one too.
     const meta = answers.getByText('Members of meta', { exact: true }).first();
     const shown = answers.getByText('created_at', { exact: true }).filter({ visible: true });

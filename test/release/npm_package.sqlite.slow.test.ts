@@ -51,7 +51,7 @@ async function assertRuns(project: string): Promise<void> {
   const program = programIn(project);
   await walkProgram({ command: [program], folder: freshFolder() });
   expect(await versionOfRuntime(program)).toBe(manifest.dependencies.bun as string);
-  const { serve, record } = await runFirstMinutes(['npx', '--no', 'authrealm', 'init'], project, {
+  const { serve, record } = await runFirstMinutes(['npx', '--no', '--', 'authrealm', 'init'], project, {
     npm_config_update_notifier: 'false',
   });
   const [, printed = ''] = /^'(.+)' serve /.exec(serve) ?? [];

@@ -90,9 +90,9 @@ describe('npm run release refuses', () => {
   });
 });
 
-test('the README installs files of this version', () => {
+test.each(['README.md', 'docs/index.md'])('%s installs files of this version', (page) => {
   const named = [
-    ...readFileSync(join(clone.folder, 'README.md'), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g),
+    ...readFileSync(join(clone.folder, page), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g),
   ];
   expect(new Set(named.map(([, version]) => version))).toEqual(new Set([VERSION]));
 });

@@ -6,7 +6,7 @@ import { type ApiDocument, apiOf } from '../../console/openapi/document.ts';
 import manifest from '../../package.json';
 import { releasedFiles } from '../../scripts/release/owner.ts';
 import { NOT_ON_THE_SITE } from '../../site/contents.ts';
-import { openLinks, readChapters } from '../../site/pages.ts';
+import { openLinks, readChapters, withInstallation } from '../../site/pages.ts';
 import { freshFolder } from '../support/folder.ts';
 import { runCommand } from '../support/processes.ts';
 import { sharedSite } from '../support/shared_artefacts.ts';
@@ -93,6 +93,14 @@ test('a link to a file that is not in the site leads to the repository, or is pl
   expect(links.filter((link) => link.endsWith(source))).toEqual(
     files === undefined ? [] : [`${files}/${source}`],
   );
+});
+
+test('the front page runs the package of the registry once the owner has named it, and a clone before', () => {
+  const text = readFileSync(join(ROOT, 'docs/index.md'), 'utf8');
+  expect(withInstallation(text, { registryName: '' })).toContain('npm ci && npm run demo');
+  const published = withInstallation(text, { registryName: '@owner/authrealm' });
+  expect(published).toContain('npx --yes -- @owner/authrealm demo');
+  expect(published).not.toContain('clone');
 });
 
 test('a link of a page leads to another page, a copied file, an https address or the repository', () => {

@@ -73,7 +73,7 @@ describe.each(FILES)('%s', (path) => {
 
   test('names only existing commands', async () => {
     const calls = [
-      ...read(path).matchAll(/(?:bin\/|npx --no |--rm | {2,})authrealm ([a-z]+)(?: ([a-z]+))?/g),
+      ...read(path).matchAll(/(?:bin\/|npx --no -- |--rm | {2,})authrealm ([a-z]+)(?: ([a-z]+))?/g),
     ];
     for (const [, command = '', word = ''] of calls) {
       const { stdout, code } = await runAuthrealm([command, '--help']);
