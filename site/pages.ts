@@ -76,7 +76,10 @@ export interface Links {
  */
 export function openLinks(pages: readonly Page[], repository: string | undefined): Links {
   // README.md is the first page of the repository, docs/index.md that of the site.
-  const known = new Map([['README.md', 'index.html'], ...pages.map(({ source, path }) => [source, path] as const)]);
+  const known = new Map([
+    ['README.md', 'index.html'],
+    ...pages.map(({ source, path }) => [source, path] as const),
+  ]);
   const copied = new Map<string, string>();
   const targetOf = (source: string): string | undefined => {
     const page = known.get(source);
