@@ -77,7 +77,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     `delete relm ${ID} --in-pages --yes`,
     2,
-    'the resource must be one of realm, oidc-profile, password-profile, user-info, oidc-profile-info, password-profile-info',
+    'the resource must be one of realm, oidc-profile, password-profile, user-info, oidc-profile-info, password-profile-info; or realms, providers, users, links, usernames',
   ],
   [
     `delete realm ${ID} --database good.db --yes`,
