@@ -225,7 +225,7 @@ test('realms-as-code.md: its blocks import a realm once, and find and undo a cha
 
 test('users-without-email.md: its blocks create and find users under .invalid, and vouch for an address that is written', async () => {
   const { outputOf, recordsOf } = await follow('users-without-email.md', []);
-  const listed = outputOf('list user-info').split('\n');
+  const listed = outputOf('list users').split('\n');
   expect(listed.filter((line) => line.includes('@none.invalid'))).toHaveLength(2);
   // The import did not vouch for the address of the second.
   const users = recordsOf(USER).map((each) => [each.email, each.meta.email_vouched]);
