@@ -120,7 +120,7 @@ export function EditRecordDialog({ description, recordKey, filled, onDone, onClo
           parentKey={recordKey.slice(0, -1)}
           verb="update"
           initial={record}
-          filled={filled}
+          filled={version === fetched.answer?.etag ? filled : undefined}
           submit="Save"
           onCancel={onClose}
           save={(input, mine) => save({ mine, send: (etag) => send(input, etag) })}

@@ -103,7 +103,7 @@ function Checks({ reading, earlier }: ChecksProps) {
 }
 
 function CheckRow({ check, value, isBroken }: CheckResult) {
-  const { name, limit, advice, guide } = check;
+  const { name, limit, isMinimum, advice, guide } = check;
   const page = guide.replace(/^docs\/|\.md.*$/g, '');
   return (
     <tr>
@@ -112,7 +112,7 @@ function CheckRow({ check, value, isBroken }: CheckResult) {
         {isBroken && <p class="small">{advice}</p>}
       </th>
       <td data-label="Now">{value === undefined ? 'not measured' : inUnit(check, value)}</td>
-      <td data-label="Limit">{inUnit(check, limit)}</td>
+      <td data-label="Limit">{`${isMinimum ? 'at least ' : ''}${inUnit(check, limit)}`}</td>
       <td>
         {SCHEMA.files === undefined ? <code>{guide}</code> : <a href={`${SCHEMA.files}/${guide}`}>{page}</a>}
       </td>
@@ -131,10 +131,16 @@ function inUnit({ metric, per, over, seconds = 0, quantile }: HealthCheck, value
   return metric.endsWith('_seconds') ? duration(value) : DIGITS.format(value);
 }
 
+/** Each is used from twice its length on. */
+const UNITS = [
+  ['days', 86_400],
+  ['h', 3_600],
+  ['min', MINUTE_SECONDS],
+] as const;
+
 function duration(seconds: number): string {
-  return seconds < 2 * MINUTE_SECONDS
-    ? `${DIGITS.format(seconds)} s`
-    : `${DIGITS.format(seconds / MINUTE_SECONDS)} min`;
+  const [unit, length] = UNITS.find((each) => Math.abs(seconds) >= 2 * each[1]) ?? (['s', 1] as const);
+  return `${DIGITS.format(seconds / length)} ${unit}`;
 }
 
 const ENGINES: Readonly<Record<string, string>> = {

@@ -262,6 +262,7 @@ function restoreOf(
   );
   if (what === 'updated' && isThere && fieldsOf(description, 'update').some(({ name }) => name in before))
     return button({ kind: 'restore', link, filled: before });
-  if (what === 'deleted' && !isThere) return button({ kind: 'add', links: oidc, from: before });
+  if (what === 'deleted' && !isThere && oidc.name in before)
+    return button({ kind: 'add', links: oidc, from: before });
   return undefined;
 }
