@@ -40,7 +40,7 @@ test.each(VIEWS)(
     while (!(await deadLetters.getByText('fails').isVisible()))
       await page.getByRole('button', { name: 'Refresh' }).click();
     // A busy machine may fail other checks as well.
-    await page.getByRole('heading', { name: /^\d of 14 checks fail$/ }).waitFor();
+    await page.getByRole('heading', { name: /^\d of 16 checks fail$/ }).waitFor();
     await deadLetters.getByText('"authrealm webhook deliveries --dead" lists them.').waitFor();
     expect((await deadLetters.getByRole('cell').allTextContents()).slice(0, 2)).toEqual(['2', '0']);
     const names = await page.getByRole('rowheader').allTextContents();

@@ -86,7 +86,7 @@ async function chooseFile(page: Page): Promise<void> {
 /** What opens on a page, by an action and a text that appears. */
 const OPENED: readonly (readonly [string, PageName, (page: Page) => Promise<void>, string])[] = [
   ['the first users of a CSV file', 'transfer', chooseFile, 'The first users'],
-  ['a change', 'changesOfRealm', (page) => page.locator('.entry-row').first().click(), 'Before and after'],
+  ['a change', 'changesOfRealm', (page) => page.locator('.entry-row').first().click(), 'Sequence'],
   ['the history of a link', 'user', (page) => press(page, 'History of jane.doe'), 'Password link created'],
   ['the form of an invitation', 'access', (page) => press(page, 'New invitation'), 'May import and export'],
 ];
