@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
+import { attempt } from '../../../model/attempt.ts';
 import { Refusal } from '../../../model/fault.ts';
 import { daysBefore } from '../../../model/log/days.ts';
 import { syncPath } from '../../../sql/fsync.ts';
@@ -45,7 +46,8 @@ export async function backUp(database: string, target: BackupTarget, { version, 
     writeFileSync(manifestPath(draft), manifestText, { mode: 0o600 });
     syncPath(manifestPath(draft));
     publishWithManifest(draft, path);
-    writeFileSync(lastBackupPath(database), manifestText, { mode: 0o600 });
+    // The backup is complete. Where its user cannot write next to the database, only the metric of its age stays behind.
+    attempt(() => writeFileSync(lastBackupPath(database), manifestText, { mode: 0o600 }));
     const removed =
       'file' in target || target.keepDays === undefined
         ? []
