@@ -117,8 +117,8 @@ function logEventsPage(): string {
   return page(
     'Log events',
     'src/ops/process/log.ts',
-    `Standard error has one line of JSON for each event: \`level\` (30 information, 40 warning, 50 error), \`time\`, \`event\` and the members below; one
-with \`?\` may be absent. No member has a URL of a request, a header, an error message or a value of a record. See
+    `Standard error has one line of JSON, or text, for each event: \`level\` (30 information, 40 warning, 50 error), \`time\`, \`event\` and the members below; one
+with \`?\` may be absent. No member has a request's URL, a header, an error message or a record's value. See
 [logs](../guides/monitoring.md#logs). An event with \`count\` is logged at once; further ones of a second are one line with their number.`,
     ...Object.entries(LOG_LEVELS).map(([event, level]) => {
       const [, members = ''] = new RegExp(`event: '${event}';?([^}]*)\\}`).exec(source) ?? [];

@@ -94,7 +94,7 @@ function printPublishing(version: string, { repository }: Owner, files: readonly
 Nothing is published. To publish, run these commands; REGISTRY is your container registry:
 
 git push ${repository} v${version}
-npm publish ./${pathOf('.tgz')}
+npm publish --access public ./${pathOf('.tgz')}
 skopeo copy oci-archive:${pathOf('.oci.tar')} docker://REGISTRY/authrealm:${version}
 ${upload}`);
 }

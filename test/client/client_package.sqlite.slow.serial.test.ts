@@ -88,7 +88,8 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
   /** The lines with compiler errors. */
   async function errorLines(lines: readonly string[], module: string): Promise<string[]> {
     const head = HEAD.split('\n').length - 1;
-    const found = await compile(HEAD + lines.join('\n'), module);
+    // A program of a browser has no types of Node.js.
+    const found = await compile(HEAD + lines.join('\n'), module, []);
     return found.map((line) => {
       const at = /user\.mts\((\d+),/.exec(line)?.[1];
       return at === undefined ? line : (lines[Number(at) - 1 - head] ?? line);
@@ -96,11 +97,11 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
   }
 
   /** The errors of the compiler. */
-  async function compile(program: string, module: string): Promise<string[]> {
+  async function compile(program: string, module: string, types = ['node']): Promise<string[]> {
     const folder = join(project, `typed-${module}`);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'user.mts'), program);
-    return compileErrors(folder, ['user.mts'], module);
+    return compileErrors(folder, ['user.mts'], module, types);
   }
 
   const valid = [

@@ -38,29 +38,25 @@ export async function installTypedClientLibrary(folder: string): Promise<void> {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
 }
 
-/** The errors of the compiler for programs of a folder, under strict TypeScript with the types of Node.js. */
+/** The errors of the compiler for programs of a folder, under strict TypeScript, by default with the types of Node.js. */
 export async function compileErrors(
   folder: string,
   files: readonly string[],
   module: string,
+  types: readonly string[] = ['node'],
 ): Promise<string[]> {
   const compilerOptions = {
     strict: true,
     noEmit: true,
     target: 'es2023',
     lib: ['es2023', 'dom'],
-    types: ['node'],
+    types,
     typeRoots: [join(ROOT, 'node_modules/@types')],
     module: module === 'bundler' ? 'esnext' : module,
     moduleResolution: module,
   };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
-  const { stdout } = await runCommand([
-    join(ROOT, 'node_modules/.bin/tsc'),
-    '-p',
-    folder,
-    '--pretty',
-    'false',
-  ]);
+  const tsc = join(ROOT, 'node_modules/.bin/tsc');
+  const { stdout } = await runCommand([tsc, '-p', folder, '--pretty', 'false']);
   return stdout.split('\n').filter((line) => /error TS/.test(line));
 }

@@ -167,16 +167,13 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], number>> = {
 /** `2026-01-31T12:00:00.000Z INFO started url=http://127.0.0.1:8080 version=0.9.0`; a value with a space is quoted as in JSON. */
 function textLine(level: number, time: string, { event, ...members }: LogRecord): string {
   const words = Object.entries(members).map(([name, value]) => {
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
-    return `${name}=${/^[!#-~]+$/.test(text) ? text : escapeUnprintable(JSON.stringify(text))}`;
+    const isWord = typeof value === 'string' && /^[!#-~]+$/.test(value);
+    return `${name}=${isWord ? value : escapeUnprintable(JSON.stringify(value))}`;
   });
   return [time, LEVEL_NAMES[level], event, ...words].join(' ');
 }
 
-/**
- * Writes a line for each event to standard error, asynchronously. Lines that it does not accept, on a full disk for example, are lost:
- * the service continues. Default: text for a terminal, JSON for everything else.
- */
+/** Writes a line for each event to standard error, asynchronously, by default as text on a terminal. Lines not accepted are lost. */
 export function openLog(format: LogFormat = isatty(STANDARD_ERROR) ? 'text' : 'json'): Log {
   const repetitions = openRepetitions(writeLine);
   let waiting = '';
