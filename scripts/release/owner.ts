@@ -36,7 +36,7 @@ const FORMS: readonly (readonly [keyof Owner, RegExp, string])[] = [
 
 /** A sentence for each value that is empty or invalid. */
 export function checkOwner(owner: Owner): readonly string[] {
-  return FORMS.filter(([name, form]) => !form.test(owner[name])).map(
+  return FORMS.filter(([name, form]) => !form.test(owner[name] ?? '')).map(
     ([name, , expected]) => `owner.json has no ${name}: write ${expected}`,
   );
 }
