@@ -2,7 +2,7 @@
 # Restores a dump of backup.sh into an empty database. Usage: restore.sh DUMP
 #
 # PGHOST, PGPORT, PGUSER and PGDATABASE name an existing, empty database; the role will own its tables. The restore is one
-# transaction. Afterwards: grant privileges to the serving role by one start with --migrate-database; repeat erasures since
+# transaction. Afterwards: grant privileges to the serving role by authrealm migrate --migrate-database; repeat erasures since
 # the dump before callers reach the service; run authrealm doctor.
 set -eu
 

@@ -153,7 +153,7 @@ const ROWS = {
     detail: 'A dependency is in trouble, or the service stops; try again',
     source: 'dependency',
   },
-  /** The connection to PostgreSQL ended after the commit was sent. Before you repeat a create without the key, look for the record. */
+  /** The connection to PostgreSQL ended during the commit: look for the record before you create it without the key. Repeat an erasure. */
   unknown_outcome: {
     status: 503,
     detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',
