@@ -35,7 +35,7 @@ const FIGURES = {
     // The wire format that the service was founded on.
     'authentication realms API (version 2)',
     `listens on ${SETTINGS.host.defaultValue}:${SETTINGS.port.defaultValue}`,
-    // An example: any number of days.
+    // An example; the number of days is the reader's.
     '`authrealm backup --into backups --keep 30`',
     `License: [${manifest.license}]`,
     'Auth0',
