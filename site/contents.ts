@@ -46,6 +46,7 @@ export const CHAPTERS: readonly Chapter[] = [
     title: 'Run it',
     weight: 2,
     sources: [
+      'docs/guides/production.md',
       'docs/guides/processes.md',
       'docs/guides/network.md',
       'docs/guides/postgresql.md',

@@ -4,7 +4,8 @@ import { type ClientSpec, ensureClient } from '../access/clients/clients.ts';
 import { readIssuers } from '../app/authentication.ts';
 import { type Flags, privateFiles, readSettingFile, type Settings } from '../app/config/parse.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../app/open_database.ts';
-import { type Service, serve, serveMetrics } from '../app/service.ts';
+import { type Service, serve, serveMetrics, serverSettings } from '../app/service.ts';
+import { assertPortFree } from '../http/server/server.ts';
 import { Fault } from '../model/fault.ts';
 import { LIMITS } from '../model/limits.ts';
 import { withTimeout } from '../model/timeout.ts';
@@ -111,6 +112,8 @@ export async function serveForParent(settings: Settings): Promise<void> {
 
 /** Serves in this process, or in several that share the port. `drain` waits for the drain delay. */
 async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log) {
+  // Before background work starts that a failure would have to stop.
+  if (settings.port !== 0) await assertPortFree(serverSettings(settings));
   if (settings.processes > 1) {
     // Each of them waits at its stop.
     return { ...(await startServingProcesses(settings, flags, log)), drain: async () => undefined };

@@ -1,6 +1,4 @@
 import type { Flags, Settings } from '../app/config/parse.ts';
-import { serverSettings } from '../app/service.ts';
-import { assertPortFree } from '../http/server/server.ts';
 import { Refusal } from '../model/fault.ts';
 import { LIMITS } from '../model/limits.ts';
 import type { Snapshot } from '../ops/metrics/family.ts';
@@ -91,7 +89,6 @@ export async function startServingProcesses(settings: Settings, flags: Flags, lo
     clearTimeout(deadline);
   }
 
-  if (port !== 0) await assertPortFree(serverSettings(settings));
   try {
     const url = await start();
     port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));

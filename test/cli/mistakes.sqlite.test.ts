@@ -238,9 +238,11 @@ test.each(MISTAKES.map((mistake) => [mistake[0], mistake] as const))(
 );
 
 test('serve on a port in use names the address, the port and the option', async () => {
-  const { code, stderr } = await run(`serve --database good.db --port ${PORT}`);
   const why = 'EADDRINUSE. Pass an address of this machine and a free port with --host or --port';
-  expect([code, stderr]).toEqual([1, `authrealm: cannot listen on 127.0.0.1 port ${PORT}: ${why}\n`]);
+  for (const database of ['good.db', 'sqlite::memory:']) {
+    const { code, stderr } = await run(`serve --database ${database} --port ${PORT}`);
+    expect([code, stderr]).toEqual([1, `authrealm: cannot listen on 127.0.0.1 port ${PORT}: ${why}\n`]);
+  }
   const several = await run(`serve --database good.db --port ${PORT} --processes 2`);
   expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
 });

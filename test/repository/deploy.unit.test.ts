@@ -234,6 +234,15 @@ describe('kubernetes.yaml', () => {
   });
 });
 
+test('the program accepts the settings of docs/guides/production.md', () => {
+  const [, block = ''] = /^```ini\n(.*?)^```/ms.exec(read('docs/guides/production.md')) ?? [];
+  const variables = Object.fromEntries(
+    [...block.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+  );
+  const settings = readSettings({}, variables, { listens: true });
+  expect([settings.processes, settings.drainDelay]).toEqual([2, 10]);
+});
+
 test('systemd restarts the service after every end that systemctl did not ask for', () => {
   expect(valuesOf('deploy/authrealm.service', 'Restart')).toEqual(['always']);
   // The migration ends when it is done; the database may start much later.

@@ -217,10 +217,10 @@ test('the programs of docs/tasks compile under strict TypeScript, and do what th
     output.replaceAll(ID, '<ID>'),
   );
   expect([looked, found, created, changed, signedIn]).toEqual([
-    '110248495921238986420 https://accounts.google.com\n',
+    '108204268033311374519 https://accounts.google.com\n',
     'Jane Doe\nJane Doe\nJane Doe <ID>\n',
     'John Doe john\n',
-    '110248495921238986421\n',
+    '108204268033311374520\n',
     'signed in <ID>\n',
   ]);
   const feed = (followed ?? '').split('\n');
