@@ -139,6 +139,16 @@ const QUESTIONS = {
   'limit a client to one realm': 'guides/clients-and-tokens.html',
   'python client': 'client.html',
   'rate limit': 'guides/rates-and-overload.html',
+  // What a reader asked who saw the pages for the first time.
+  'nginx reverse proxy': 'guides/network.html',
+  'nightly backup cron': 'guides/production.html',
+  'zero downtime restart': 'guides/production.html',
+  'downgrade package': 'guides/production.html',
+  'prometheus alert rules': 'deploy/index.html',
+  'docker volume backup': 'guides/production.html',
+  'restore other machine': 'guides/backup-and-restore.html',
+  '413 upload proxy': 'guides/production.html',
+  'systemd unit file': 'deploy/index.html',
 };
 
 test('the first three results of the search answer what newcomers look for', async () => {
