@@ -74,7 +74,7 @@ function PageFrame({ page, chapters, sections, version, html }: Frame) {
               <Chapter key={chapter.title} chapter={chapter} page={page} />
             ))}
           </nav>
-          <main id="content">
+          <main id="content" class={page.path.startsWith('tasks/') ? 'side-by-side' : undefined}>
             <article dangerouslySetInnerHTML={{ __html: html }} />
             <Neighbours page={page} pages={chapters.flatMap(({ pages }) => pages)} />
           </main>

@@ -103,9 +103,6 @@ test('/docs loads its files under a base URL with a path', async () => {
   const prefixed = await startService({ offline: 'true', baseUrl: 'http://127.0.0.1:1/sso/auth' });
   const window = await openWindow(prefixed.url);
   await window.page.goto(`${prefixed.url}/sso/auth/docs`);
-  await window.page
-    .getByRole('main')
-    .getByRole('heading', { name: 'authentication-realm', exact: true })
-    .waitFor();
+  await window.page.getByRole('main').getByRole('heading', { name: 'Realms', exact: true }).waitFor();
   await expectNoErrors(window);
 });

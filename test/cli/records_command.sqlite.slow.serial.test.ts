@@ -97,16 +97,21 @@ test('get prints two columns, list prints a table, and both accept full resource
 test('the short names of resources reach the same records', async () => {
   const own = await createRecord('realms', 'name=Store');
   expect(await json(['get', 'realms', own])).toMatchObject([{ id: own }]);
-  const provider = await createRecord('providers', own, 'name=Login', discovery, 'client_id=shop');
+  const secretFile = join(folder, 'secret-of-the-provider');
+  writeFileSync(secretFile, PASSWORD);
+  const secret = `client_secret=@${secretFile}`;
+  const provider = await createRecord('providers', own, 'name=Login', discovery, 'client_id=shop', secret);
   const passwords = await createRecord('password-profile', own, 'name=Passwords');
   const user = await createRecord('users', own, 'name=Jane Doe', 'email=jane@example.com');
-  const link = await createRecord('links', own, user, 'subject=auth0|1', `oidc_profile_id=${provider}`);
+  const identity = ['subject=auth0|1', `issuer=${ISSUER}`, `oidc_profile_id=${provider}`];
+  const link = await createRecord('links', own, user, ...identity);
   const username = await createRecord(
     'usernames',
     own,
     user,
     'username=jane',
     `password_profile_id=${passwords}`,
+    `password=@${secretFile}`,
   );
   expect(await json(['list', 'oidc-profile-info', own, user])).toMatchObject([{ id: link }]);
   expect(await json(['list', 'password-profile-info', own, user])).toMatchObject([{ id: username }]);
@@ -204,7 +209,7 @@ const FAILURES: Readonly<Record<1 | 2, readonly [string, readonly string[], RegE
       ['update', 'oidc-profile', ID, ID, `client_secret=${PASSWORD}`],
       /client_secret=@-/,
     ],
-    ['an unknown resource', ['get', 'users', ID], /must be one of realm, oidc-profile, /],
+    ['an unknown resource', ['get', 'persons', ID], /must be one of realm, oidc-profile, /],
     ['too few IDs', ['get', 'user-info', ID], /expected REALM_ID ID after "user-info": /],
     ['too many IDs', ['list', 'realm', ID], /expected no ID after "realm"/],
     ['an invalid ID', ['get', 'realm', '../x'], /8-4-4-4-12/],

@@ -91,9 +91,7 @@ describe('npm run release refuses', () => {
 });
 
 test.each(['README.md', 'docs/index.md'])('%s installs files of this version', (page) => {
-  const named = [
-    ...readFileSync(join(clone.folder, page), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g),
-  ];
+  const named = [...readFileSync(join(clone.folder, page), 'utf8').matchAll(/authrealm[-_](\d+\.\d+\.\d+)/g)];
   expect(new Set(named.map(([, version]) => version))).toEqual(new Set([VERSION]));
 });
 

@@ -18,13 +18,13 @@ describe('five-minutes.md', () => {
     const outputOf = (words: string): string =>
       outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
 
-    const [, user] = /^id +(\S+)$/m.exec(outputOf('get user-info')) ?? [];
+    const [, user] = /^id +(\S+)$/m.exec(outputOf('get users')) ?? [];
     expect(user).toMatch(/^[0-9a-f-]{36}$/);
-    const byId = outputOf('get oidc-profile-info');
+    const byId = outputOf('get links');
     expect(byId.match(/^user_id +(\S+)$/gm)?.map((line) => line.split(/ +/)[1])).toEqual([user, user]);
     expect(byId).toMatch(/^subject +110248495921238986420$/m);
     expect(byId).toMatch(/^username +jane@example\.com$/m);
-    const found = outputOf('find oidc-profile-info').split('\n');
+    const found = outputOf('find links').split('\n');
     expect(found.filter((line) => line.startsWith(`${user}`))).toHaveLength(2);
     const { data } = JSON.parse(outputOf('--data-urlencode'));
     expect(data).toMatchObject([

@@ -46,6 +46,7 @@ describe('a restore', () => {
       'stored.db',
       'stored.db.checkpoints',
       'stored.db.key',
+      'stored.db.last-backup',
       previous.slice(dirname(path).length + 1),
     ];
     expect(readdirSync(dirname(path)).sort()).toEqual(files);
