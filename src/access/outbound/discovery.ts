@@ -10,7 +10,7 @@ import { TARGET_RULE } from './target.ts';
 /** What callers see of a failed discovery: no address, port, status or text of the response except an issuer. */
 export const DISCOVERY_FAILURES = {
   forbidden: TARGET_RULE,
-  unreachable: 'unreachable',
+  unreachable: 'unreachable: check the URL, and allow the service https to it or start it with --offline',
   redirect: 'the provider answered with a redirect, which is not followed',
   not_a_provider: 'not an OpenID provider',
   issuer_differs: 'issuer differs',
@@ -79,7 +79,7 @@ function failureRule(
 ): string {
   const failure = DISCOVERY_FAILURES[kind];
   if (isAdmin && refusedAddress !== undefined)
-    return `${failure}: its name resolves to ${refusedAddress}${isNeverAllowed(refusedAddress) ? '' : ', see --allow-private'}`;
+    return `unreachable: its name resolves to ${refusedAddress}${isNeverAllowed(refusedAddress) ? '' : ', see --allow-private'}`;
   if (claimed === undefined) return failure;
   const [named, own] = [claimed, expected].map((each) => each.slice(0, LIMITS.issuerCharactersShownMax));
   const remedy = /[{}]/.test(claimed) ? '; use the URL of one tenant, whose issuer has no placeholder' : '';

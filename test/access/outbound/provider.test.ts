@@ -107,7 +107,11 @@ const WRONG: [what: string, url: () => string | Promise<string>, phrase: string]
     () => `${root}/common${WELL_KNOWN}`,
     `issuer differs: the document names ${`https://sts.example/{tenantid}/${'x'.repeat(300)}`.slice(0, 255)}, this URL belongs to ${root}/common; use the URL of one tenant, whose issuer has no placeholder`,
   ],
-  ['a closed port', async () => `http://127.0.0.1:${findPort()}${WELL_KNOWN}`, 'unreachable'],
+  [
+    'a closed port',
+    async () => `http://127.0.0.1:${findPort()}${WELL_KNOWN}`,
+    DISCOVERY_FAILURES.unreachable,
+  ],
   ['a page that is no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
   ['JSON that is no object', () => `${root}/list${WELL_KNOWN}`, 'not an OpenID provider'],
   ['a redirect to the provider', () => `${root}/moved${WELL_KNOWN}`, DISCOVERY_FAILURES.redirect],
@@ -156,7 +160,7 @@ testInProcess(
       const answer = await service.post(profiles.collection(home), await service.token(scope), { data });
       return (await errorsOf(answer))[0]?.detail;
     };
-    expect(await detailFor('profiles:write')).toBe('data.discovery_url: unreachable');
+    expect(await detailFor('profiles:write')).toBe(`data.discovery_url: ${DISCOVERY_FAILURES.unreachable}`);
     expect(await detailFor('profiles:write admin')).toBe(
       'data.discovery_url: unreachable: its name resolves to 10.1.2.3, see --allow-private',
     );
