@@ -10,7 +10,7 @@ import { findObstacles, releaseNotes } from './release_checks.ts';
 
 /**
  * Builds a release into dist/release/ from a clean commit with its tag, and prints the commands that publish it: it publishes
- * nothing (docs/releasing.md). `npm run release -- NAME…` builds only these artefacts, to try a script.
+ * nothing (docs/releasing.md). `npm run release -- NAME…` builds only these artefacts, from any commit: they are no release.
  */
 
 const FOLDER = join(ROOT, 'dist', 'release');
@@ -21,52 +21,46 @@ const ARTEFACTS: readonly string[] = ['npm_package', 'binary', 'image', 'deb', '
 /** Those that contain the binary: they get the one that was built before them. */
 const WITH_BINARY: readonly string[] = ['image', 'deb'];
 
-async function build(names: readonly string[]): Promise<void> {
-  const manifest = readManifest();
-  const owner = readOwner();
-  const obstacles = await findObstacles(manifest, owner);
-  if (obstacles.length > 0) {
-    for (const obstacle of obstacles) console.error(`release: ${obstacle}`);
-    process.exitCode = 1;
-    return;
-  }
+/** Builds artefacts into an empty folder, prints the paths of their files and returns the names. */
+async function build(names: readonly string[]): Promise<string[]> {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER, { recursive: true });
   // An older console in dist/ must not enter an artefact.
   await run([process.execPath, 'scripts/build_console.ts']);
   const files: string[] = [];
-  for (const name of names) {
+  for (const name of ARTEFACTS.filter((each) => names.includes(each))) {
     console.error(`release: builds ${name}`);
     const binary = binaryName('linux-x64-glibc');
     const words = WITH_BINARY.includes(name) && files.includes(binary) ? [join(FOLDER, binary)] : [];
     const output = await run([process.execPath, `scripts/release/${name}.ts`, FOLDER, ...words]);
-    files.push(
-      ...output
-        .split('\n')
-        .filter(Boolean)
-        .map((path) => basename(path)),
-    );
+    const paths = output.split('\n').filter(Boolean);
+    for (const path of paths) console.log(relative(ROOT, path));
+    files.push(...paths.map((path) => basename(path)));
   }
+  return files;
+}
+
+async function release(): Promise<void> {
+  const manifest = readManifest();
+  const owner = readOwner();
+  const obstacles = await findObstacles(manifest, owner);
+  if (obstacles.length > 0) throw new Error(obstacles.join('\nrelease: '));
+  const files = await build(ARTEFACTS);
   const stem = `${manifest.name}-${manifest.version}`;
   const tag = `v${manifest.version}`;
   const write = (name: string, text: string) => {
     writeFileSync(join(FOLDER, name), text);
+    console.log(relative(ROOT, join(FOLDER, name)));
     files.push(name);
   };
   const images = files.filter((file) => file.endsWith('.oci.tar')).map((file) => join(FOLDER, file));
   const debian = (await Promise.all(images.map(imagePackages))).flat();
   write(`${stem}.cdx.json`, asJson(await makeSbom(false, debian)));
   write(`${stem}.intoto.json`, asJson(await makeProvenance(tag, owner, files.map(subject))));
-  write(
-    'SHA256SUMS',
-    files
-      .map(subject)
-      .map(({ name, sha256 }) => `${sha256}  ${name}\n`)
-      .join(''),
-  );
+  const sums = files.map(subject).map(({ name, sha256 }) => `${sha256}  ${name}\n`);
+  write('SHA256SUMS', sums.join(''));
   writeFileSync(join(FOLDER, 'NOTES.md'), withAbsoluteLinks(releaseNotes(manifest.version) ?? ''));
-  for (const file of files) console.log(relative(ROOT, join(FOLDER, file)));
-  if (names.length === ARTEFACTS.length) printPublishing(manifest.version, owner, files);
+  printPublishing(manifest.version, owner, files);
 }
 
 function subject(name: string) {
@@ -105,10 +99,8 @@ if (unknown.length > 0) {
   console.error(`release: no artefact ${unknown.join(', ')}; known are ${ARTEFACTS.join(', ')}`);
   process.exitCode = 2;
 } else {
-  await build(ARTEFACTS.filter((name) => names.length === 0 || names.includes(name))).catch(
-    (error: Error) => {
-      console.error(`release: ${error.message}`);
-      process.exitCode = 1;
-    },
-  );
+  await (names.length === 0 ? release() : build(names)).catch((error: Error) => {
+    console.error(`release: ${error.message}`);
+    process.exitCode = 1;
+  });
 }

@@ -145,7 +145,7 @@ const QUESTIONS = {
   'zero downtime restart': 'guides/production.html',
   'downgrade package': 'guides/production.html',
   'prometheus alert rules': 'deploy/index.html',
-  'docker volume backup': 'guides/production.html',
+  'docker volume backup': 'deploy/index.html',
   'restore other machine': 'guides/backup-and-restore.html',
   '413 upload proxy': 'guides/production.html',
   'systemd unit file': 'deploy/index.html',

@@ -122,7 +122,15 @@ test('a release refuses a package without a license text', async () => {
   });
 });
 
-test('npm run release rejects an artefact that it does not know', async () => {
+test('npm run release rejects an artefact that it does not know, and knows those that pages name', async () => {
   const { stderr, code } = await release('snap');
-  expect([stderr, code]).toEqual([expect.stringContaining('no artefact snap; known are npm_package, '), 2]);
+  const [, known = ''] = /^release: no artefact snap; known are (.+)\n$/.exec(stderr) ?? [];
+  expect([code, known]).toEqual([2, expect.stringContaining('npm_package, ')]);
+  const read = (page: string) => readFileSync(join(clone.folder, page), 'utf8');
+  expect(read('docs/releasing.md').replaceAll('`', '').replaceAll(/\s+/g, ' ')).toContain(known);
+  const pages = ['README.md', 'docs/index.md', 'deploy/README.md', 'docs/releasing.md'];
+  const named = pages.map((page) =>
+    [...read(page).matchAll(/npm run release -- (\w+)/g)].map(([, name]) => name),
+  );
+  expect(named).toEqual([['deb'], ['deb'], ['image', 'deb'], ['deb']]);
 });

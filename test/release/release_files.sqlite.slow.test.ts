@@ -8,7 +8,7 @@ import { runCommand } from '../support/processes.ts';
 import { createReleaseClone, REPOSITORY, TAG } from '../support/release_clone.ts';
 
 /**
- * The files of a release with the npm package and the licenses alone, which are the quickest artefacts; `npm run soak -- --only
+ * The files of a release whose only artefacts are the npm package and the licenses, the quickest ones; `npm run soak -- --only
  * release` builds all of them.
  */
 
@@ -17,10 +17,8 @@ const LICENSES = `authrealm-${VERSION}-licenses.txt`;
 const SBOM = `authrealm-${VERSION}.cdx.json`;
 const PROVENANCE = `authrealm-${VERSION}.intoto.json`;
 
-const release = (from: string) =>
-  runCommand([process.execPath, join(from, 'scripts/release/release.ts'), 'licenses', 'npm_package'], {
-    HOME: freshFolder(),
-  });
+const release = (from: string, ...names: readonly string[]) =>
+  runCommand([process.execPath, join(from, 'scripts/release/release.ts'), ...names], { HOME: freshFolder() });
 
 const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
 const sha256 = (name: string) =>
@@ -30,9 +28,13 @@ const check = (from: string) =>
 
 const clone = await createReleaseClone();
 const folder = join(clone.folder, 'dist/release');
+clone.edit('scripts/release/release.ts', (text) =>
+  text.replace(/(const ARTEFACTS.*=) .*;/, "$1 ['npm_package', 'licenses'];"),
+);
+await clone.git('commit', '--quiet', '--all', '--message', 'Release less');
+await clone.git('tag', '--force', TAG);
 const { stdout, code } = await release(clone.folder);
-// Only a complete release prints the commands that publish it.
-expect([code, stdout]).toEqual([0, expect.not.stringContaining('publish')]);
+expect([code, stdout]).toEqual([0, expect.stringContaining(`git push ${REPOSITORY} ${TAG}\n`)]);
 
 afterAll(() => clone.remove());
 
@@ -106,4 +108,16 @@ test('a second release of the tag, from another folder, has the same bytes', asy
   const again = contents(join(other, 'dist/release'));
   rmSync(other, { recursive: true });
   expect(again).toEqual(contents(folder));
+}, 300_000);
+
+test('a named artefact is built from any commit, without a tag and values of the owner, and is no release', async () => {
+  const other = await createReleaseClone();
+  other.setOwner({ repository: '', registryName: '', contact: '', site: '' });
+  rmSync(join(other.folder, 'src/sql/sqlite/migrations'), { recursive: true });
+  await other.git('tag', '--delete', TAG);
+  const { stdout, code } = await release(other.folder, 'licenses', 'npm_package');
+  const built = readdirSync(join(other.folder, 'dist/release'));
+  other.remove();
+  expect([code, stdout]).toEqual([0, `dist/release/${PACKAGE}\ndist/release/${LICENSES}\n`]);
+  expect(built.sort()).toEqual([LICENSES, PACKAGE].sort());
 }, 300_000);
