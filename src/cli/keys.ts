@@ -5,6 +5,7 @@ import { systemClock } from '../ops/process/clock.ts';
 import { printLine } from '../ops/process/standard_streams.ts';
 import { EVERY_ITEM, type OperationCall, performOperation } from './admin_commands.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
+import { KEY_ADVICE } from './key_file.ts';
 import { printResult } from './table.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that encrypts them. */
@@ -40,8 +41,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .action((file: string) => {
       createNewKeyFile(file, systemClock);
       printLine(
-        `created the master key ${file}: pass it to every process with --master-key-file or AUTHREALM_MASTER_KEY_FILE, and ` +
-          'back it up separately from the database. Without it, the encrypted values of the database are lost',
+        `created the master key ${file}: pass it to every process with --master-key-file or AUTHREALM_MASTER_KEY_FILE, and ${KEY_ADVICE}`,
       );
     });
 

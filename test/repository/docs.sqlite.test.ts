@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { benchmarkPages } from '../../bench/pages.ts';
@@ -13,12 +13,10 @@ import { RESOURCES } from '../../src/model/resources.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
 import { sqliteMigrations } from '../../src/ops/store/sqlite/open.ts';
 import { openLineParser } from '../../src/ops/transfer/import_line.ts';
-import { freshFolder } from '../support/folder.ts';
 import { IMPORT_RULES } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { ofRecord } from '../support/log_rows.ts';
 import { operationsOf } from '../support/openapi_client.ts';
-import { runAuthrealm } from '../support/processes.ts';
 import { createFixture, databaseFile, oidcPath, startService } from '../support/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -321,62 +319,6 @@ test('import can read the example lines of docs/guides/import-and-export.md', ()
   });
   const types = lines.map((line) => parseLine(Buffer.from(line)).load.write.resource.type);
   expect(types).toEqual(RESOURCES.map(({ type }) => type));
-});
-
-describe('SQL statements of docs/guides/keys.md', () => {
-  const statement = (heading: string): string =>
-    /```sql\n(.*?)```/s.exec(section(read('docs/guides/keys.md'), heading))?.[1] ?? '';
-
-  const HEADING = '## When the master key is lost';
-
-  test('the steps for a lost master key make records available to new clients, and passwords again', async () => {
-    const before = await startService();
-    const fixture = await createFixture(before.db);
-    const { clientId, secret } = await before.client('profile-infos:read');
-    const oldToken = await before.token('profile-infos:read');
-    const linked = await runAuthrealm(['console', 'link', '--scope', 'users:read', ...before.database.args]);
-    expect([linked.code, linked.stderr]).toEqual([0, '']);
-    await before.stop();
-    rmSync(`${databaseFile(before)}.key`);
-    rmSync(`${databaseFile(before)}.checkpoints`);
-    const db = new Database(databaseFile(before));
-    db.run(statement(HEADING));
-    db.close();
-
-    const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });
-    expect((await after.requestGrant({ clientId, secret })).status).toBe(401);
-    expect((await after.get(oidcPath(fixture), oldToken)).status).toBe(401);
-    const token = await after.token('profile-infos:read');
-    expect((await after.get(oidcPath(fixture), token)).status).toBe(200);
-    await after.stop();
-    const check = async () => {
-      const commands = [['doctor'], ['audit', 'verify', '--records']];
-      const runs = await Promise.all(
-        commands.map((command) => runAuthrealm([...command, ...after.database.args])),
-      );
-      return runs.map(({ code, stdout }) => [code, stdout]);
-    };
-    expect(await check()).toEqual([
-      [0, expect.stringMatching(/^healthy$/m)],
-      [1, expect.stringContaining('set its password again')],
-    ]);
-    const steps = [
-      ...section(read('docs/guides/keys.md'), HEADING).matchAll(/^\d\. `(?:authrealm )?(.*)`$/gm),
-    ];
-    const [exporting = '', removal = '', importing = ''] = steps.map(([, step]) => step);
-    const file = join(freshFolder(), 'all.jsonl');
-    const run = async (step: string) => {
-      const words = step.replace('all.jsonl', file).split(' ');
-      expect((await runAuthrealm([...words, ...after.database.args])).code).toBe(0);
-    };
-    await run(exporting);
-    await after.database.tamper(removal);
-    await run(importing);
-    expect(await check()).toEqual([
-      [0, expect.stringMatching(/^healthy$/m)],
-      [0, expect.stringMatching(/^clean$/m)],
-    ]);
-  });
 });
 
 test('a record that another process deletes is 404 at the next request', async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findPort } from '../support/daemons.ts';
 import { writeForeignExports } from '../support/foreign_exports.ts';
-import { blocksOf, readGuide, runBlocks } from '../support/guides.ts';
+import { type Block, blocksOf, readGuide, runBlocks } from '../support/guides.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { createFixture, errorsOf, freshFolder, startService } from '../support/service.ts';
@@ -57,20 +59,77 @@ describe('five-minutes.md', () => {
   });
 });
 
-describe('backup-and-restore.md', () => {
-  test('backup-and-restore.md: its blocks restore a lost database without the erased user', async () => {
-    const blocks = blocksOf('backup-and-restore.md').filter(({ language }) => language === 'sh');
-    const { outputs } = await runBlocks(blocks, { PATH: `${join(ROOT, 'bin')}:${process.env.PATH}` });
-    const outputOf = (words: string): string =>
-      outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
-    expect(outputOf('authrealm backup')).toMatch(
-      /^path +backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db\nbytes +\d+\n/,
-    );
-    expect(outputOf('authrealm erase')).toContain('the data is overwritten in the database file');
-    expect(outputOf('authrealm restore')).toMatch(/^erasures_applied +1\nusers_erased +1$/m);
-    expect(outputOf('authrealm export')).toEndWith('1\n0\n');
-  }, 300_000);
-});
+/** A block between those of a guide. */
+const sh = (text: string): Block => ({ language: 'sh', text });
+
+const START = `authrealm serve >>serve.log 2>&1 &
+service=$!
+until curl -sf http://127.0.0.1:8080/readyz || ! kill -0 "$service"; do sleep 0.1; done`;
+
+const STOP = 'kill "$service"\nwait "$service"';
+
+test('backup-and-restore.md: its blocks restore a lost database without the erased user', async () => {
+  const [jane, john] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'];
+  const create = `umask 077
+realm=$(authrealm init | sed -n 's/^realm  *//p')
+for id in ${jane} ${john}; do
+  printf '{"type":"user_authentication_info","realm_id":"%s","id":"%s","name":"%s","email":"%s@example.com"}\n' \
+    "$realm" "$id" "$id" "$id"
+done | authrealm import -`;
+  const lose = `authrealm erase user --yes "$realm" ${john}
+cp authrealm.db.checkpoints keys/
+${STOP}
+rm authrealm.db*`;
+  const count = `authrealm export | grep -c ${jane}\nauthrealm export | grep -c ${john} || true`;
+  const [backUp, restore, ...others] = blocksOf('backup-and-restore.md').filter(
+    ({ language }) => language === 'sh',
+  );
+  if (!backUp || !restore || others.length > 0) throw new Error('backup-and-restore.md has other blocks');
+  const blocks = [sh(create), sh(START), backUp, sh(lose), restore, sh(START), sh(count), sh(STOP)];
+  const { outputs } = await runBlocks(blocks, { PATH: `${join(ROOT, 'bin')}:${process.env.PATH}` });
+  const [, , backedUp, erased, restored, , counts] = outputs;
+  expect(backedUp).toMatch(/^path +backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db\nbytes +\d+\n/);
+  expect(erased).toContain('the data is overwritten in the database file');
+  expect(restored).toMatch(/^erasures_applied +1\nusers_erased +1$/m);
+  expect(counts).toBe('1\n0\n');
+}, 300_000);
+
+test('production.md: its blocks start a service, back it up, and rehearse a restore', async () => {
+  const [data, programs] = [freshFolder(), freshFolder()];
+  // Without root, systemd and cron.
+  const here = (text: string) =>
+    text
+      .replaceAll('/var/lib/authrealm', data)
+      .replaceAll('/var/backups/authrealm', `${data}/backups`)
+      .replaceAll('-o authrealm -g authrealm ', '')
+      .replaceAll('/usr/bin/', '')
+      .replaceAll('9464', String(findPort()));
+  const program = (name: string, text: string) =>
+    writeFileSync(join(programs, name), `#!/bin/sh -eu\n${text}\n`, { mode: 0o755 });
+  program('runuser', 'shift 3\nexec "$@"');
+  program('systemctl', `${START.replace('8080', '$AUTHREALM_PORT')}\n${STOP}`);
+  const blocks = blocksOf('production.md').map(({ language, text }) => ({ language, text: here(text) }));
+  const config = join(data, 'authrealm.conf');
+  writeFileSync(config, blocks.find(({ language }) => language === 'ini')?.text ?? '', { mode: 0o600 });
+  const crontab = blocks.find(({ language }) => language === 'crontab')?.text ?? '';
+  const [, nightly = ''] = /^17 2 \* \* \* authrealm (.+)\n$/.exec(crontab) ?? [];
+  const failing = nightly.replace(`${data}/backups`, '/nowhere');
+  const [start, backUp, rehearse, ...others] = blocks.filter(({ language }) => language === 'sh');
+  if (!start || !backUp || !rehearse || others.length > 0) throw new Error('production.md has other blocks');
+  const { outputs } = await runBlocks([start, backUp, sh(nightly), sh(failing), rehearse], {
+    PATH: `${programs}:${join(ROOT, 'bin')}:${process.env.PATH}`,
+    AUTHREALM_CONFIG: config,
+    AUTHREALM_DRAIN_DELAY: '0',
+  });
+  expect(outputs).toEqual([
+    expect.stringMatching(/^created the master key .+\n(?:.*\n)*\{"status":"ok",.*\}healthy$/m),
+    expect.stringMatching(/^path +\S+\.db\nbytes +\d+\n/),
+    '',
+    expect.stringContaining('/nowhere'),
+    expect.stringMatching(/^erasures_applied +0\n(?:.*\n)*healthy$/m),
+  ]);
+  expect(readdirSync(join(data, 'backups')).filter((name) => name.endsWith('.db'))).toHaveLength(2);
+}, 300_000);
 
 describe('copy-a-database.md', () => {
   test('copy-a-database.md: its blocks move a served database and move it back', async () => {
