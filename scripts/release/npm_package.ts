@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, run, runBuild, withTemporaryFolder, writeTarGz } from './build.ts';
 import { licenseTexts } from './licenses.ts';
-import { readOwner } from './owner.ts';
+import { readOwner, repositoryPage } from './owner.ts';
 
 /**
  * Writes the npm package: what `files` of package.json names, with the client library and the licenses written again. npm lists
@@ -17,7 +17,7 @@ function publishedManifest(): string {
   const { repository, registryName, site } = readOwner();
   const ofOwner = {
     ...(registryName === '' ? {} : { name: registryName }),
-    ...(repository === '' ? {} : { repository, bugs: `${repository.replace(/\.git$/, '')}/issues` }),
+    ...(repository === '' ? {} : { repository, bugs: repositoryPage('/issues') }),
     ...(site === '' ? {} : { homepage: site }),
   };
   const ofClones = { scripts: undefined, devDependencies: undefined };

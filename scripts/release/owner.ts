@@ -24,7 +24,6 @@ export interface Manifest {
 const readJson = (name: string) => JSON.parse(readFileSync(join(ROOT, name), 'utf8'));
 
 export const readManifest = (): Manifest => readJson('package.json');
-
 export const readOwner = (): Owner => readJson('owner.json');
 
 const FORMS: readonly (readonly [keyof Owner, RegExp, string])[] = [
@@ -41,10 +40,11 @@ export function checkOwner(owner: Owner): readonly string[] {
   );
 }
 
-/** The URL below which the files of this release are in the repository; undefined while the owner has not set it. */
-export function releasedFiles(): string | undefined {
+/** The URL of a page of the repository; undefined while the owner has not set it. */
+export function repositoryPage(path: string): string | undefined {
   const { repository } = readOwner();
-  return repository === ''
-    ? undefined
-    : `${repository.replace(/\.git$/, '')}/blob/v${readManifest().version}`;
+  return repository === '' ? undefined : repository.replace(/\.git$/, '') + path;
 }
+
+/** The URL below which the files of this release are in the repository; undefined as well. */
+export const releasedFiles = () => repositoryPage(`/blob/v${readManifest().version}`);
