@@ -5,7 +5,6 @@ import { openPerson, type Person } from '../log/keys.ts';
 import { eraseUser } from '../log/person_erasure.ts';
 import { type LogReading, openLogReading } from '../log/reading.ts';
 import { subjectAccess } from '../log/subject_access.ts';
-import { attempt } from '../model/attempt.ts';
 import { Fault } from '../model/fault.ts';
 import type { AuditContext } from '../model/log/audit_entry.ts';
 import type { SignInBudgets } from '../sign_in/budgets.ts';
@@ -31,10 +30,10 @@ export function openAdministration(
     async consoleSessions(now: number) {
       // The values of a forged row may be anything.
       const genuine = (await engine.access.consoleSessions(now)).filter(({ isForged }) => !isForged);
-      return genuine.map(({ actor, person = '', ...session }) => {
+      return genuine.map(({ actor, person, ...session }) => {
         // A session by a link has no person.
-        const found = attempt(() => openPerson(logKeys, person) as { readonly name: string });
-        return { ...session, actor, label: found?.name ?? actor.replace(LINK_ACTOR_PREFIX, '') };
+        const found = person && (openPerson(logKeys, person) as { readonly name: string });
+        return { ...session, actor, label: found ? found.name : actor.replace(LINK_ACTOR_PREFIX, '') };
       });
     },
     /** Everything held about a user. */
