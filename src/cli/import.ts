@@ -77,17 +77,17 @@ export function addImport(program: Command, context: CliContext): void {
     });
 }
 
-/** Imports a file until the signal. A dry run only reads the database, and never migrates it. */
+/** Imports a file until the signal. A dry run only reads the database, and never migrates it. The files of options are read first. */
 function runImport(settings: Settings, file: string, options: ImportOptions, signal: AbortSignal) {
   const { dryRun: isDryRun = false, upsert = false, strict = false, fromLine, firebaseConfig, csv } = options;
+  const map = csv === undefined ? undefined : parseCsvMap(readText(csv));
+  const signerKey = firebaseConfig === undefined ? undefined : readSignerKey(firebaseConfig);
   const show = openProgress(systemClock, standardStreams().stdout);
   return withDatabase(isDryRun ? { ...settings, migrate: 'check' } : settings, systemClock, async (db) => {
     const database = { ...db, clock: systemClock };
     const result = await importFile(database, {
-      ...{ signal, fromLine, isDryRun, isUpsert: upsert, isStrict: strict },
+      ...{ signal, fromLine, isDryRun, isUpsert: upsert, isStrict: strict, map, signerKey },
       chunks: chunksOf(file, signal),
-      map: csv === undefined ? undefined : parseCsvMap(readText(csv)),
-      signerKey: firebaseConfig === undefined ? undefined : readSignerKey(firebaseConfig),
       stopAtFirst: options.onError === 'abort',
       onRefused: (line, reason) => printNotice(`line ${line}: ${printable(reason)}`),
       onProgress: ({ imported, unchanged, replaced, refused }) =>

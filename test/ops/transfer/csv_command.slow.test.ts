@@ -105,6 +105,9 @@ test('import --csv refuses a map that does not fit, and changes nothing', async 
   const missing = await run('import', source, '--csv', join(folder, 'nothing.json'), ...database.args);
   expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('nothing.json cannot be read')]);
   expect(await countUsers(database)).toBe(0);
+  // Before the database is opened.
+  const unopened = await run('import', source, '--csv', source, '--database', join(folder, 'absent.db'));
+  expect([unopened.code, unopened.stderr]).toEqual([2, expect.stringContaining('the map must be JSON')]);
 });
 
 test('an import of CSV that is killed and run again has every user once', async () => {
