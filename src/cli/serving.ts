@@ -21,6 +21,9 @@ import { readFileMode } from './file_mode.ts';
 import { printNewKeyFile } from './key_file.ts';
 import { type Listening, type ServingRequest, startServingProcesses } from './serving_processes.ts';
 
+const NO_CLIENTS =
+  'no clients yet: "authrealm init" creates a realm and a client, "authrealm client create" a client for existing realms';
+
 /** Serves until a signal, in one process or in several that share the port; worker processes receive the same flags. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
   // First of all: otherwise every worker process reports an invalid file, exits and is restarted.
@@ -44,7 +47,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
       printLine(`listening on ${url}`);
       if (metrics) printLine(`metrics on ${metrics.url}/metrics`);
       const table = await db.engine.access.state(undefined);
-      if (table?.clients.length === 0) printLine('no clients yet: create one with "authrealm init"');
+      if (table?.clients.length === 0) printLine(NO_CLIENTS);
       const { engine } = settings.database;
       log.write({ event: 'started', url, version: VERSION, engine, pid: process.pid });
       // The worker processes have their own connections.

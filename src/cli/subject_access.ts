@@ -16,18 +16,14 @@ export function addSubjectAccess(program: Command, context: CliContext): void {
     .argument('<user>', 'ID of the user', parseId)
     .option('--to <FILE>', 'file to create (default: standard output)')
     .description('write all data about a user as JSON lines')
-    .action((realm: Uuid, user: Uuid, { to }: { to?: string }, command: Command) => {
-      return withDatabase(
-        context.settingsOf(command),
-        systemClock,
-        ({ engine: { records, log }, logKeys }) => {
-          const deps = { records, log, reading: openLogReading(log, logKeys) };
-          const writeItems = async (write: WriteText) => {
-            for await (const item of subjectAccess(deps, { realm, user }, systemClock))
-              await write(`${printableJson(item)}\n`);
-          };
-          return to === undefined ? writeItems(writeOut) : writeNewFile(to, systemClock, writeItems);
-        },
-      );
-    });
+    .action((realm: Uuid, user: Uuid, { to }: { to?: string }, command: Command) =>
+      withDatabase(context.settingsOf(command), systemClock, ({ engine: { records, log }, logKeys }) => {
+        const deps = { records, log, reading: openLogReading(log, logKeys) };
+        const writeItems = async (write: WriteText) => {
+          for await (const item of subjectAccess(deps, { realm, user }, systemClock))
+            await write(`${printableJson(item)}\n`);
+        };
+        return to === undefined ? writeItems(writeOut) : writeNewFile(to, systemClock, writeItems);
+      }),
+    );
 }

@@ -101,7 +101,7 @@ describe('serve', () => {
     const url = (await service.line(/^listening on http:\/\/127\.0\.0\.1:\d+$/)).slice(
       'listening on '.length,
     );
-    await service.line(/^no clients yet: create one with "authrealm init"$/);
+    await service.line(/^no clients yet: .*"authrealm client create" a client for existing realms$/);
     const connection = await fetch(`${url}/healthz`);
     expect(await connection.json()).toEqual({ status: 'ok' });
     const before = performance.now();
