@@ -61,12 +61,7 @@ export function openAccountTokens(
   const seconds = () => Math.floor(now() / 1000);
 
   /** The version of the link of a sign-in now; undefined if there is none that a sign-in may use. */
-  async function versionOf({
-    mechanism,
-    realmId,
-    userId,
-    infoId,
-  }: AccountSignIn): Promise<string | undefined> {
+  async function versionOf({ mechanism, realmId, userId, infoId }: AccountSignIn) {
     if (mechanism === 'oidc') return (await store.get(oidcProfileInfo, [realmId, userId, infoId]))?.revision;
     const credential = await credentials.get(realmId, userId, infoId);
     return credential?.hash && credential.version;

@@ -50,6 +50,13 @@ export const ACCOUNT_TOKEN = 'EP-Account-Management-Authentication-Token';
 
 /** The same answer to a wrong password, an unknown username and an unknown profile. */
 const AUTHENTICATION_FAILED = faultReply('authentication_failed');
+
+/** The same where there is no account realm, or the profile is none of it. The log has the reason. */
+function refuseRealm(call: Call): Reply {
+  call.refused ??= 'not the account realm';
+  return AUTHENTICATION_FAILED;
+}
+
 /** Without a challenge: clients take a 401 with one for their own access token (docs/wire.md#account-tokens). */
 export function refuseAccountToken(token: string | null): Reply {
   return faultReply('invalid_account_token', {}, token ? NOT_VALID : NOT_SENT);
@@ -96,7 +103,7 @@ async function signIn(
   if (refused) return refused;
   const profileId = parseUuid(request.password_profile_id);
   if (!realm || !profileId || !(await deps.store.get(passwordProfile, [realm.id, profileId])))
-    return AUTHENTICATION_FAILED;
+    return refuseRealm(call);
   const place = { realmId: realm.id, profileId };
   const { username, password } = request;
   const outcome = isSignUp
@@ -106,13 +113,8 @@ async function signIn(
   if (outcome.kind === 'wrong') return AUTHENTICATION_FAILED;
   const { userId, infoId, version } = outcome.credential;
   const authTime = Math.floor(deps.clock.now() / 1000);
-  const signedIn = {
-    ...({ mechanism: 'password', realmId: realm.id, userId, infoId } as const),
-    version,
-    authTime,
-    amr: PASSWORD,
-  };
-  const reply = await tokensReply(signedIn, { realm, page }, deps);
+  const by = { mechanism: 'password', realmId: realm.id, userId, infoId, version, amr: PASSWORD } as const;
+  const reply = await tokensReply({ ...by, authTime }, { realm, page }, deps);
   return reply
     ? { ...reply, headers: { ...reply.headers, [DEVICE]: outcome.deviceToken } }
     : AUTHENTICATION_FAILED;
@@ -124,8 +126,9 @@ async function signInByProvider(
   { realm, page }: TokenScope,
   deps: OidcDeps,
 ): Promise<Reply> {
-  const signedIn = realm && (await signInByCode(call, request, realm, deps));
-  if (!signedIn || signedIn === 'refused') return AUTHENTICATION_FAILED;
+  if (!realm) return refuseRealm(call);
+  const signedIn = await signInByCode(call, request, realm, deps);
+  if (signedIn === 'refused') return AUTHENTICATION_FAILED;
   if ('status' in signedIn) return signedIn;
   return (await tokensReply(signedIn, { realm, page }, deps)) ?? AUTHENTICATION_FAILED;
 }
@@ -214,9 +217,7 @@ export const CREATE_ACCOUNT_TOKENS: Operation<OidcDeps> = {
     ownHeaders: { ...signInParameters(), [ACCOUNT_TOKEN]: accountTokenParameter() },
     body: {
       schema: z
-        .object({
-          data: z.discriminatedUnion('authentication_mechanism', REQUESTS),
-        })
+        .object({ data: z.discriminatedUnion('authentication_mechanism', REQUESTS) })
         .meta({ id: `${TYPE}.request` }),
       example: {
         data: {

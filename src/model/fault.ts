@@ -66,7 +66,7 @@ const ROWS = {
     status: 400,
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
-  /** A wrong password, an unknown username or profile. The client must be able to access the account realm. */
+  /** A wrong password, an unknown username, or a profile outside the account realm: see `access.refused` in the log. */
   authentication_failed: { status: 400, detail: 'authentication failed' },
   /** See docs/filters.md. Quote a value with a comma, a parenthesis or a quote. */
   malformed_filter: {

@@ -7,4 +7,5 @@ export type RefusedAccess =
   | 'too many grants'
   | 'foreign origin'
   | 'insufficient scope'
-  | 'realm outside the list';
+  | 'realm outside the list'
+  | 'not the account realm';

@@ -28,7 +28,7 @@ import {
 /** The token call: docs/wire.md#account-tokens. */
 
 const service = await startService();
-const { accounts } = await createSettingsRealms(service.db);
+const { accounts, buyers } = await createSettingsRealms(service.db);
 const jane = await createPassword(service.db, accounts);
 const token = await signInTokenOf(service, { scope: 'sign-in settings:write' });
 const { clock, db } = service;
@@ -227,6 +227,17 @@ describe('a sign-in that fails', () => {
     for (const of of [copied, elsewhere])
       expect(await comparableResponse(await signIn(passwordBody(of)))).toBe(WRONG);
     expect((await signIn(passwordBody(jane))).status).toBe(201);
+  });
+
+  test('the log has the reason of a sign-in to another realm than that of accounts, and no username', async () => {
+    const shop = await service.client('sign-in');
+    const body = passwordBody(await createPassword(db, buyers));
+    const answer = await requestTokens(service, await service.grant(shop), body);
+    expect(await comparableResponse(answer)).toBe(WRONG);
+    const refusals = `select detail from act where action = 'access.refused' and actor = '${shop.clientId}'`;
+    expect(await service.database.query<object>(refusals)).toEqual([
+      { detail: '{"reason":"not the account realm"}' },
+    ]);
   });
 
   test('a sign-in of a user that is deleted meanwhile is answered as a wrong password, and its renewal as without a token', async () => {
