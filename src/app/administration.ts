@@ -26,6 +26,8 @@ export function openAdministration(
     webhooks: { store: engine.webhooks, keyring, brokenUrlRule: urlRule(settings) },
     logStore: engine.log,
     logReading: reading,
+    /** The import and the export in progress. Each ends with its entry in the log. */
+    transfers: new Map<unknown, Promise<void>>(),
     /** The sessions of the console that have not ended, with the names of their users. */
     async consoleSessions(now: number) {
       // The values of a forged row may be anything.
@@ -37,8 +39,7 @@ export function openAdministration(
       });
     },
     /** Everything held about a user. */
-    subjectAccess: (person: Person, auditContext: AuditContext) =>
-      subjectAccess(auditDeps, person, auditContext),
+    subjectAccess: subjectAccess.bind(null, auditDeps),
     /** Erases a user; undefined if there is no trace of one. `bytes`: undefined where database files still have some. */
     async erase(person: Person, auditContext: AuditContext) {
       const erased = await eraseUser(

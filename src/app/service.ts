@@ -11,6 +11,7 @@ import type { Clock } from '../model/id.ts';
 import { LIMITS } from '../model/limits.ts';
 import { programFile } from '../model/program_files.ts';
 import type { RealmSearchPage } from '../model/store.ts';
+import { withTimeout } from '../model/timeout.ts';
 import { METRICS } from '../ops/metrics/declarations.ts';
 import type { Snapshot } from '../ops/metrics/family.ts';
 import { openMetrics } from '../ops/metrics/metrics.ts';
@@ -64,8 +65,7 @@ function openStoreWithReaders({ database }: Settings, engine: Engine) {
   const searchRealms = embedded.searchDelegating(({ name: resource }, search) =>
     readers.request<RealmSearchPage>({ resource, search } satisfies ReaderSearchRequest),
   );
-  const { figures, close } = readers;
-  return { store: { ...engine.records, list, searchRealms }, figures, close };
+  return { ...readers, store: { ...engine.records, list, searchRealms } };
 }
 
 /** An open database to serve. */
@@ -139,9 +139,7 @@ export async function serve(
       ...authentication,
       ...changeDelivery,
       ...administration,
-      keyring,
-      clock,
-      loopBudget,
+      ...context,
       store,
       writeRecords,
       withIdempotency,
@@ -182,6 +180,8 @@ export async function serve(
       metrics.close();
       await changeDelivery?.stop();
       await server.stop();
+      const ended = Promise.all(administration.transfers.values());
+      await withTimeout(ended, LIMITS.cutTransferMsMax, () => undefined);
       await usage.stop();
       await Promise.all([passwords.stop(), readers.close()]);
       await Promise.all([expiry, checkpoints, descriptors].map(({ stop }) => stop()));

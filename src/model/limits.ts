@@ -25,6 +25,8 @@ export const LIMITS = Object.freeze({
   requestsAtOnceMax: 4_096,
   /** Time for requests in flight to finish after SIGTERM. */
   drainMsMax: 10_000,
+  /** Time after that for the log entry of an import or export whose connection was closed. */
+  cutTransferMsMax: 1_000,
   /** Largest `--drain-delay`. */
   drainDelaySecondsMax: 60,
   /** Time without a request after which the listener is closed, after the drain delay. Requests wait until then. */

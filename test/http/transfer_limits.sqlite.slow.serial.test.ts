@@ -7,6 +7,7 @@ import { freshDatabase } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { bytesOf, mintId, realmLines } from '../support/import_fixtures.ts';
 import { runAuthrealm } from '../support/processes.ts';
+import { startService } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
 
 /** Files that stall, are too long, or are long, sent to a process whose memory is measured. */
@@ -27,9 +28,10 @@ function peakMemory(): number {
 function openImport(
   header: string,
   query = '',
+  by = { url: service.url, token },
 ): { readonly socket: Socket; readonly response: Promise<string> } {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const socket = connect({ host: '127.0.0.1', port: Number(new URL(service.url).port) });
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(by.url).port) });
   let text = '';
   socket.on('data', (part) => {
     text += part.toString('latin1');
@@ -37,7 +39,7 @@ function openImport(
   });
   socket.on('error', () => resolve(text)).on('close', () => resolve(text));
   socket.write(
-    `POST ${IMPORT}${query} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n${header}\r\n\r\n`,
+    `POST ${IMPORT}${query} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${by.token}\r\n${header}\r\n\r\n`,
   );
   return { socket, response: promise };
 }
@@ -171,4 +173,25 @@ test('an export over HTTP whose caller disconnects before the answer ends, and a
   }
   expect(answer.status).toBe(200);
   await answer.text();
+}, 300_000);
+
+test('the stop waits for the log entry of an import over HTTP that it cuts', async () => {
+  const { lines } = realmLines();
+  const stopping = await startService({}, (engine) => ({
+    ...engine,
+    log: { ...engine.log, append: (entries) => Bun.sleep(300).then(() => engine.log.append(entries)) },
+  }));
+  const { database, url } = stopping;
+  const by = { url, token: await stopping.token('transfer') };
+  const { socket } = openImport('Transfer-Encoding: chunked', '', by);
+  const users = Array.from({ length: LIMITS.uploadCommitLines }, () => ({ ...lines.user, id: mintId() }));
+  socket.write(chunk(Buffer.from(bytesOf([lines.realm, ...users]))));
+  while ((await database.query('select 1 from user_info')).length === 0) await Bun.sleep(5);
+  await stopping.stop();
+  const entries = "select detail from act where action = 'records.imported'";
+  const [{ detail } = { detail: '{}' }] = await database.query<{ detail: string }>(entries);
+  expect(JSON.parse(detail)).toMatchObject({
+    ...{ imported: LIMITS.uploadCommitLines, fault: 'malformed' },
+    resume_line: LIMITS.uploadCommitLines + 1,
+  });
 }, 300_000);

@@ -45,18 +45,13 @@ type Transfer = (call: Call, deps: AdminDeps, reply: (reply: Reply) => void) => 
 
 /** Answers one call at a time; others are 429. */
 function oneAtATime(transfer: Transfer): (deps: AdminDeps) => CallHandler {
-  return (deps) => {
-    let isBusy = false;
-    return (call) => {
-      if (isBusy) return IN_PROGRESS;
-      isBusy = true;
-      return new Promise<Reply>((resolve, reject) => {
-        const end = () => {
-          isBusy = false;
-        };
-        transfer(call, deps, resolve).catch(reject).finally(end);
-      });
-    };
+  return (deps) => (call) => {
+    const { transfers } = deps;
+    if (transfers.has(transfer)) return IN_PROGRESS;
+    return new Promise<Reply>((resolve, reject) => {
+      const end = () => transfers.delete(transfer);
+      transfers.set(transfer, transfer(call, deps, resolve).catch(reject).finally(end));
+    });
   };
 }
 
