@@ -25,6 +25,8 @@ export interface Reply {
   readonly body: string | null | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   /** The code of an error reply, for metrics. */
   readonly fault?: FaultCode | GrantFaultCode;
+  /** Rejects with the Fault that ends a stream early, for the log. Other errors come from the caller. */
+  readonly streamed?: Promise<unknown>;
 }
 
 export const JSON_TYPE = 'application/json';
@@ -83,7 +85,8 @@ export function replyOf({ code, fieldErrors, cause }: Fault): Reply {
     return OVERLOAD_REPLIES.get((cause as { code?: unknown } | undefined)?.code) ?? OVERLOADED;
   }
   const { detail, source } = FAULTS[code];
-  if (source === undefined || fieldErrors.length === 0) return faultReply(code);
+  if (source === undefined || fieldErrors.length === 0)
+    return faultReply(code, undefined, fieldErrors[0]?.rule);
   if (source === 'dependency') {
     const dependencies = Object.fromEntries(fieldErrors.map(({ field, rule }) => [field, rule]));
     return errorReply(code, [errorEntry(code, detail)], { dependencies });

@@ -223,7 +223,9 @@ function requestHandlers(
     const { isLong } = endpoint.route;
     if (isLong) hooks.setIdleTimeout(call.request, 0);
     const answer = isLong ? outcome : withTimeout(outcome, LIMITS.answerMsMax, answerTimeout);
-    const reply = await answer.catch((error: unknown) => failureReply(error, call, endpoint));
+    const fail = (error: unknown) => failureReply(error, call, endpoint);
+    const reply = await answer.catch(fail);
+    reply.streamed?.catch((error: unknown) => error instanceof Fault && fail(error));
     if (isLong) hooks.setIdleTimeout(call.request, LIMITS.idleSecondsMax);
     inFlight -= 1;
     return finish(reply, call, endpoint, start);

@@ -117,9 +117,9 @@ export type LogRecord =
    */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   /**
-   * Any other answer with status 500 or above, or an unexpected error of background work, which `route` names then. `code` is the
-   * [fault](faults.md); `cause` is the error code of the database or runtime, such as `SQLITE_FULL`, or the type of the error; `frames` are
-   * function names and lines of the program.
+   * Other answers of status 500 or above, exports that the database ended, and unexpected errors of background work, which `route` names.
+   * `code` is the [fault](faults.md); `cause` is the error code of the database or runtime, such as `SQLITE_FULL`, or the type of the error;
+   * `frames` functions and lines of the program.
    */
   | {
       readonly event: 'fault';

@@ -79,7 +79,7 @@ const receiveImport: Transfer = async (call, deps, reply) => {
       onProgress: deps.loopBudget.turn,
     });
     const rest = `line ${resumeLine} is the first that was not imported`;
-    if (error) return reply(faultReply(error.code, undefined, rest));
+    if (error) throw new Fault(error.code, [{ field: 'body', rule: rest }], error.cause);
     const names = { ignored: Object.fromEntries(ignored), mapped: Object.fromEntries(mapped) };
     const end = { ...counts, ...names, resume_line: resumeLine ?? null, dry_run: isDryRun, sha256 };
     const lines = [...rejected, end].map((line) => `${JSON.stringify(line)}\n`);
@@ -104,7 +104,6 @@ const sendExport: Transfer = async (call, deps, reply) => {
   const realms = intersectRealms(sender.realms, query.realm ? new Set([query.realm]) : '*');
   const snapshot = await deps.engine.records.openSnapshot();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-  reply(fileReply(type, readable));
   const writer = writable.getWriter();
   const hash = new Bun.CryptoHasher('sha256');
   const { signal } = new AbortController();
@@ -118,6 +117,7 @@ const sendExport: Transfer = async (call, deps, reply) => {
     },
     onProgress: () => undefined,
   });
+  reply({ ...fileReply(type, readable), streamed: written });
   const records = await written.catch(() => null);
   snapshot.close();
   const detail = { records, realms: showRealms(realms), sha256: hash.digest('hex') };
