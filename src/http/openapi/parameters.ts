@@ -128,9 +128,7 @@ export function includeParameter(children: readonly Resource[], description: str
   const include = z
     .array(z.enum(names))
     .optional()
-    .meta({
-      param: { style: 'form', explode: false, description, example: names, ...EXTENSION },
-    });
+    .meta({ param: { style: 'form', explode: false, description, example: names, ...EXTENSION } });
   return z.object({ include });
 }
 

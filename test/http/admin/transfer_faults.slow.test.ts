@@ -27,6 +27,18 @@ const logged = (route: string, cause: string): LogRecord => ({
   request_id: expect.any(String),
 });
 
+test('a dry run over HTTP without a folder for its temporary files is 503 that names TMPDIR and no path, and the log has the cause', async () => {
+  const service = await startService();
+  const { TMPDIR = '/tmp' } = process.env;
+  process.env.TMPDIR = '/nowhere/of a test';
+  const sent = service.post(`${IMPORT}?dry_run=true`, await service.token('transfer'), lines());
+  const answer = await sent.finally(() => (process.env.TMPDIR = TMPDIR));
+  const [error] = await errorsOf(answer);
+  expect([answer.status, error?.detail]).toEqual([503, expect.stringMatching(/set TMPDIR of the service/)]);
+  expect(JSON.stringify(error)).not.toContain('/nowhere');
+  expect(service.log).toContainEqual(logged(IMPORT, 'ENOENT'));
+});
+
 test('the error of the database that ends an import over HTTP is in the log with its cause', async () => {
   const { service, token } = await startFailing(() => ({ load: fail }));
   const answer = await service.post(IMPORT, token, lines());

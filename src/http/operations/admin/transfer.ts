@@ -24,6 +24,7 @@ const IN_PROGRESS = faultReply('rate_limited', { 'Retry-After': '60' }, 'another
 const LINE_EXAMPLE = `{"type":"${user.type}","realm_id":"${exampleIdOf(realm)}","id":"${exampleIdOf(user)}","name":"Jane"}\n`;
 const RESULT_EXAMPLE = '{"line":2,"reason":"email is missing"}\n';
 const MAP_EXAMPLE = `{"columns":{"No":"id","E-mail":"email"},"constants":{"realm_id":"${exampleIdOf(realm)}"}}`;
+const NO_FOLDER = 'set TMPDIR of the service to a folder in which a dry run may create temporary files';
 
 const about = (description: string, example: string) => ({ param: { description, example } });
 const flag = z.enum(['true', 'false']).optional();
@@ -85,7 +86,8 @@ const receiveImport: Transfer = async (call, deps, reply) => {
     const lines = [...rejected, end].map((line) => `${JSON.stringify(line)}\n`);
     reply(fileReply(NDJSON_TYPE, lines.join('')));
   } catch (error) {
-    if (!(error instanceof Refusal && error.isUsage)) throw error;
+    if (!(error instanceof Refusal)) throw error;
+    if (!error.isUsage) throw new Fault('unavailable', [{ field: 'dry_run', rule: NO_FOLDER }], error.cause);
     throw new Fault('invalid_query', [{ field: 'map', rule: error.message }], error);
   }
 };
