@@ -31,7 +31,7 @@ export const RETRYABLE: ReadonlySet<number> = new Set([409, 503]);
 interface FaultRow {
   readonly status: keyof typeof TITLES;
   readonly detail: string;
-  /** The kind of field that its errors name. Without a source, the rule of the first one follows the detail. */
+  /** The kind of field that its errors name. Without a source, at most the `detail` of the first is returned. */
   readonly source?: 'pointer' | 'parameter' | 'dependency';
   /** A field error for the OpenAPI document. */
   readonly example?: FieldError;

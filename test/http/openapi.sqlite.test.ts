@@ -21,6 +21,10 @@ interface Document {
   readonly components: { readonly schemas: Record<string, Schema> };
 }
 
+interface WithBody {
+  readonly requestBody: { readonly content: Readonly<Record<string, Media>> };
+}
+
 const service = await startService({ offline: 'true' });
 const fixture = await createFixture(service.db);
 const token = await service.token('profile-infos:read');
@@ -166,6 +170,23 @@ test('every request and response body has an example that matches its schema', (
         expect([operation.id, validate(media.schema, example as Json)]).toEqual([operation.id, []]);
       }
     }
+  }
+});
+
+test('the body of an import is JSON lines or CSV, each with an example that the service can read', async () => {
+  const path = '/admin/v1/import';
+  const { post } = document.paths[path] as unknown as Readonly<Record<'post', WithBody>>;
+  const { content } = post.requestBody;
+  const { parameters = [] } = operations.find(({ id }) => id === 'import-records') ?? {};
+  const map = parameters.find(({ name }) => name === 'map')?.example as string;
+  const queries = { 'application/x-ndjson': '', 'text/csv': `?map=${encodeURIComponent(map)}` };
+  expect(Object.keys(content)).toEqual(Object.keys(queries));
+  const transfer = await service.token('transfer');
+  for (const [type, query] of Object.entries(queries)) {
+    const file = Buffer.from(content[type]?.example as string);
+    const answer = await service.post(path + query, transfer, file, { 'Content-Type': type });
+    // The realm of the examples does not exist.
+    expect(await answer.text()).toContain(`{"line":${query ? 2 : 1},"reason":"its authentication-realm`);
   }
 });
 

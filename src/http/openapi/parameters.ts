@@ -106,12 +106,9 @@ export function listParameters(resource: Resource): z.ZodObject {
   const { filterables } = resource;
   if (!filterables) return z.object(PAGE_PARAMETERS);
   const folded = Object.keys(filterables).filter((name) => filterables[name]?.compared === 'folded');
-  const filter = FILTER_PARAMETER.optional().meta({
-    param: {
-      description: filterDescription(filterables),
-      example: filterExample(resource, folded.slice(0, 1)),
-    },
-  });
+  const description = filterDescription(filterables);
+  const example = filterExample(resource, folded.slice(0, 1));
+  const filter = FILTER_PARAMETER.optional().meta({ param: { description, example } });
   return z.object({ filter, sort, ...PAGE_PARAMETERS });
 }
 

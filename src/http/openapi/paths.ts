@@ -7,7 +7,7 @@ import type {
 } from 'zod-openapi';
 import type { FaultCode } from '../../model/fault.ts';
 import type { Access, Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
-import { JSON_TYPE, NDJSON_TYPE } from '../server/reply.ts';
+import { JSON_TYPE } from '../server/reply.ts';
 import { REQUEST_HEADERS } from './parameters.ts';
 import { ALWAYS, EXTENSION } from './responses.ts';
 
@@ -69,9 +69,11 @@ function requestParameters({ path, query, headers = [], ownHeaders }: Documentat
   };
 }
 
-function requestBody({ body = 'json' }: Operation<never>, content: NonNullable<Documentation['body']>) {
-  const types = { json: JSON_TYPE, form: 'application/x-www-form-urlencoded', file: NDJSON_TYPE };
-  return { required: true, content: { [types[body]]: content } } satisfies ZodOpenApiRequestBodyObject;
+function requestBody({ body = 'json' }: Operation<never>, of: NonNullable<Documentation['body']>) {
+  const types = { json: JSON_TYPE, form: 'application/x-www-form-urlencoded' };
+  const examples = body === 'file' ? (of.example as object) : { [types[body]]: of.example };
+  const content = Object.entries(examples).map(([type, example]) => [type, { ...of, example }]);
+  return { required: true, content: Object.fromEntries(content) } satisfies ZodOpenApiRequestBodyObject;
 }
 
 function responsesOf(

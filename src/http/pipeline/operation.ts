@@ -79,6 +79,7 @@ export interface Documentation {
   readonly headers?: readonly RequestHeader[];
   /** Request headers of this operation only. */
   readonly ownHeaders?: z.ZodRawShape;
+  /** Of a file, the example has one for each media type. */
   readonly body?: { readonly schema: z.ZodType; readonly example: unknown };
   /** Undefined if it always answers a fault. */
   readonly success?: Success;

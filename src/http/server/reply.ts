@@ -85,8 +85,8 @@ export function replyOf({ code, fieldErrors, cause }: Fault): Reply {
     return OVERLOAD_REPLIES.get((cause as { code?: unknown } | undefined)?.code) ?? OVERLOADED;
   }
   const { detail, source } = FAULTS[code];
-  if (source === undefined || fieldErrors.length === 0)
-    return faultReply(code, undefined, fieldErrors[0]?.rule);
+  const [first] = fieldErrors;
+  if (!source || !first) return first?.detail ? plainReply(code, first.detail) : faultReply(code);
   if (source === 'dependency') {
     const dependencies = Object.fromEntries(fieldErrors.map(({ field, rule }) => [field, rule]));
     return errorReply(code, [errorEntry(code, detail)], { dependencies });
@@ -119,11 +119,7 @@ export function expiredCursorReply(oldest: string): Reply {
 export const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /** The same, of what no cache may store. */
-export const NO_CONTENT: Reply = Object.freeze({
-  status: 204,
-  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
-  body: null,
-});
+export const NO_CONTENT: Reply = Object.freeze({ ...DONE, headers: { 'Cache-Control': 'no-store' } });
 
 /** A JSON document. */
 export function documentReply(document: object, cacheControl: string): Reply {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Keyring } from '../../../access/keys/keyring.ts';
 import type { openAdministration } from '../../../app/administration.ts';
 import type { ChangeDelivery } from '../../../app/change_delivery.ts';
+import type { ServiceContext } from '../../../app/service_context.ts';
 import type { Clock, Revision } from '../../../model/id.ts';
 import type { AuditContext } from '../../../model/log/audit_entry.ts';
 import type { Principal } from '../../../model/principal.ts';
@@ -23,11 +23,10 @@ import { type ProjectedMembers, type Projection, projectionSchema, projector } f
 export interface AdminDeps
   extends OperationDeps,
     ReturnType<typeof openAdministration>,
+    Pick<ServiceContext, 'keyring' | 'clock'>,
     Pick<ChangeDelivery, 'sendTest'> {
-  readonly keyring: Keyring;
   /** The metrics of all processes of the service. */
   metrics(): Promise<Snapshot>;
-  readonly clock: Clock;
 }
 
 /** Everything below this path is administration. */

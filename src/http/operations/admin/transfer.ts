@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Fault, Refusal } from '../../../model/fault.ts';
+import { FAULTS, Fault, type FaultCode, Refusal } from '../../../model/fault.ts';
 import { LIMITS } from '../../../model/limits.ts';
 import { intersectRealms, type Principal } from '../../../model/principal.ts';
 import { realm, user } from '../../../model/resources.ts';
@@ -21,9 +21,10 @@ import { showRealms } from './realms.ts';
 
 const CSV_TYPE = 'text/csv';
 const IN_PROGRESS = faultReply('rate_limited', { 'Retry-After': '60' }, 'another one is in progress');
-const LINE_EXAMPLE = `{"type":"${user.type}","realm_id":"${exampleIdOf(realm)}","id":"${exampleIdOf(user)}","name":"Jane"}\n`;
+const LINE_EXAMPLE = `{"type":"${user.type}","realm_id":"${exampleIdOf(realm)}","id":"${exampleIdOf(user)}","name":"Jane","email":"jane@example.com"}\n`;
 const RESULT_EXAMPLE = '{"line":2,"reason":"email is missing"}\n';
-const MAP_EXAMPLE = `{"columns":{"No":"id","E-mail":"email"},"constants":{"realm_id":"${exampleIdOf(realm)}"}}`;
+const CSV_EXAMPLE = 'No,Name,E-mail\r\n1001,Jane,jane@example.com\r\n';
+const MAP_EXAMPLE = `{"columns":{"No":"id","Name":"name","E-mail":"email"},"constants":{"realm_id":"${exampleIdOf(realm)}"}}`;
 const NO_FOLDER = 'set TMPDIR of the service to a folder in which a dry run may create temporary files';
 
 const about = (description: string, example: string) => ({ param: { description, example } });
@@ -56,6 +57,10 @@ function oneAtATime(transfer: Transfer): (deps: AdminDeps) => CallHandler {
   };
 }
 
+/** `rule` follows the detail of the fault. */
+const faultSaying = (code: FaultCode, rule: string, cause: unknown) =>
+  new Fault(code, [{ field: 'body', rule, detail: `${FAULTS[code].detail}: ${rule}` }], cause);
+
 function senderOf(call: Call) {
   const { clientId: actor, realms } = call.principal as Principal;
   return { caller: { actor, address: call.address(), requestId: call.requestId }, realms };
@@ -80,14 +85,14 @@ const receiveImport: Transfer = async (call, deps, reply) => {
       onProgress: deps.loopBudget.turn,
     });
     const rest = `line ${resumeLine} is the first that was not imported`;
-    if (error) throw new Fault(error.code, [{ field: 'body', rule: rest }], error.cause);
+    if (error) throw faultSaying(error.code, rest, error.cause);
     const names = { ignored: Object.fromEntries(ignored), mapped: Object.fromEntries(mapped) };
     const end = { ...counts, ...names, resume_line: resumeLine ?? null, dry_run: isDryRun, sha256 };
     const lines = [...rejected, end].map((line) => `${JSON.stringify(line)}\n`);
     reply(fileReply(NDJSON_TYPE, lines.join('')));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    if (!error.isUsage) throw new Fault('unavailable', [{ field: 'dry_run', rule: NO_FOLDER }], error.cause);
+    if (!error.isUsage) throw faultSaying('unavailable', NO_FOLDER, error.cause);
     throw new Fault('invalid_query', [{ field: 'map', rule: error.message }], error);
   }
 };
@@ -158,7 +163,7 @@ export const TRANSFER_OPERATIONS: readonly Operation<AdminDeps>[] = [
       description:
         'As the command does, without secrets. Committed lines stay. A process runs one at a time.',
       query: importQuery,
-      body: { schema: z.string(), example: LINE_EXAMPLE },
+      body: { schema: z.string(), example: { [NDJSON_TYPE]: LINE_EXAMPLE, [CSV_TYPE]: CSV_EXAMPLE } },
       success: fileOf('The rejected lines, and at the end the counts.', { [NDJSON_TYPE]: RESULT_EXAMPLE }),
     }),
   },
