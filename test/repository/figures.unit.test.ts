@@ -9,20 +9,11 @@ import { SETTINGS } from '../../src/app/config/settings.ts';
 import { FAULTS } from '../../src/model/fault.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { systemClock } from '../../src/ops/process/clock.ts';
+import { proseOf } from '../support/guides.ts';
 
 /** The figures of README.md and SECURITY.md are those of the program. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-/** A page without its blocks, the generated table of figures and the targets of its links, in one line. */
-function proseOf(page: string): string {
-  const text = readFileSync(join(ROOT, page), 'utf8');
-  return text
-    .replaceAll(/^```.*?^```$/gms, '')
-    .replaceAll(/<!-- bench.*?<!-- end -->/gs, '')
-    .replaceAll(/\]\([^)]*\)/g, ']')
-    .replaceAll(/\s+/g, ' ');
-}
 
 const secret = mintClientSecret(systemClock).replace(/^[a-z]+_/, '');
 const [attempts, seconds] = SETTINGS.badTokenRate.defaultValue.split('/');
@@ -53,7 +44,7 @@ const FIGURES = {
 test.each(Object.entries(FIGURES))(
   '%s has every figure as the program has it, and no other',
   (page, figures) => {
-    const prose = proseOf(page);
+    const prose = proseOf(readFileSync(join(ROOT, page), 'utf8'));
     for (const figure of figures) expect(prose).toContain(figure);
     const rest = figures.reduce((text, figure) => text.replaceAll(figure, ''), prose);
     expect(rest.match(/.{0,30}\d.{0,30}/g) ?? []).toEqual([]);

@@ -131,20 +131,18 @@ test('production.md: its blocks start a service, back it up, and rehearse a rest
   expect(readdirSync(join(data, 'backups')).filter((name) => name.endsWith('.db'))).toHaveLength(2);
 }, 300_000);
 
-describe('copy-a-database.md', () => {
-  test('copy-a-database.md: its blocks move a served database and move it back', async () => {
-    const blocks = blocksOf('copy-a-database.md').filter(({ language }) => language === 'sh');
-    const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
-    const target = await (await sharedServer()).freshDatabase();
-    const { outputs } = await runBlocks(blocks, { PATH: path, TARGET: target });
-    const copies = outputs.flatMap((each) =>
-      [...each.matchAll(/^source and target are equal: (\d+) rows$/gm)].map(([, rows]) => Number(rows)),
-    );
-    expect(copies).toEqual([expect.any(Number), copies[0]]);
-    expect(copies[0]).toBeGreaterThan(1);
-    expect(outputs.find((each) => each.includes('late'))).toContain('first');
-  }, 300_000);
-});
+test('copy-a-database.md: its blocks move a served database and move it back', async () => {
+  const blocks = blocksOf('copy-a-database.md').filter(({ language }) => language === 'sh');
+  const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+  const target = await (await sharedServer()).freshDatabase();
+  const { outputs } = await runBlocks(blocks, { PATH: path, TARGET: target });
+  const copies = outputs.flatMap((each) =>
+    [...each.matchAll(/^source and target are equal: (\d+) rows$/gm)].map(([, rows]) => Number(rows)),
+  );
+  expect(copies).toEqual([expect.any(Number), copies[0]]);
+  expect(copies[0]).toBeGreaterThan(1);
+  expect(outputs.find((each) => each.includes('late'))).toContain('first');
+}, 300_000);
 
 test('moving-in.md: its blocks import the users of an export of each system', async () => {
   const folder = freshFolder();

@@ -9,7 +9,7 @@ import { accountSettingsOf } from '../../src/model/account_settings.ts';
 import { FAULTS } from '../../src/model/fault.ts';
 import { LIMITS } from '../../src/model/limits.ts';
 import { compileErrors, installTypedClientLibrary } from '../support/client_library.ts';
-import { type Block, blocksOf, readGuide, runBlocksInTime } from '../support/guides.ts';
+import { type Block, blocksOf, proseOf, readGuide, runBlocksInTime } from '../support/guides.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { operationsOf, successOf } from '../support/openapi_client.ts';
 import { freshFolder } from '../support/service.ts';
@@ -77,18 +77,12 @@ const FIGURES = {
 const pageOf = (name: string) => `../tasks/${name}.md`;
 const PAGES = Object.keys(FIGURES).map(pageOf);
 
-/** A page without its blocks and the targets of its links, in one line. */
-function proseOf(page: string): string {
-  const withoutBlocks = readGuide(page).replaceAll(/^```.*?^```$/gms, '');
-  return withoutBlocks.replaceAll(/\]\([^)]*\)/g, ']').replaceAll(/\s+/g, ' ');
-}
-
 /** Statuses of errors with their codes. */
 const ERRORS = /\*\*(\d{3}) `(\w+)`/g;
 
 describe.each(Object.entries(FIGURES))('docs/tasks/%s.md', (name, figures) => {
   const page = `docs/tasks/${name}.md`;
-  const prose = proseOf(pageOf(name));
+  const prose = proseOf(readGuide(pageOf(name)));
   const [beforeOperations = '', named = ''] = prose.split(/Operations? in `\/openapi\.json`:/);
   const operations = [...named.matchAll(/`([a-z-]+)`/g)].map(([, id]) => operation(id ?? ''));
 

@@ -11,6 +11,15 @@ import { freshFolder } from './service.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const readGuide = (guide: string): string => readFileSync(join(ROOT, 'docs/guides', guide), 'utf8');
 
+/** A page without its blocks, generated figures and the targets of its links, in one line. */
+export function proseOf(page: string): string {
+  return page
+    .replaceAll(/^```.*?^```$/gms, '')
+    .replaceAll(/<!-- bench.*?<!-- end -->/gs, '')
+    .replaceAll(/\]\([^)]*\)/g, ']')
+    .replaceAll(/\s+/g, ' ');
+}
+
 export interface Block {
   readonly language: string;
   readonly text: string;
