@@ -29,8 +29,8 @@ export function reportCitus(run: CitusRun, folder: string): string {
 
 const SOURCE_TEXTS = {
   plain: 'PostgreSQL',
-  coordinator: 'Citus, the coordinator routes',
-  worker: 'Citus, the worker of the realm routes',
+  coordinator: 'Citus by its coordinator',
+  worker: 'Citus by the worker of the realm',
 };
 
 export function citusMarkdown(run: CitusRun): string {
@@ -50,7 +50,7 @@ export function citusMarkdown(run: CitusRun): string {
     ),
     'In parentheses: processor time of all database servers, ratio to PostgreSQL.',
     '',
-    sharedMachineNote(run, 'the services, all servers of the database and the load'),
+    sharedMachineNote(run, 'all servers and the load'),
     '',
   ].join('\n');
 }

@@ -75,8 +75,8 @@ export function postgresMarkdown(run: PostgresRun): string {
   const byProcessor = medianRatio(loads.handwritten64, loads.service64, 'cpuMicros');
   return [
     table,
-    `The best rate by any number of callers is ${ratio(ratioOfBest(run, 'pgbench'))} of that of pgbench and ` +
-      `${ratio(ratioOfBest(run, 'handwritten'))} of the hand-written server's; by processor time it is ${ratio(byProcessor)}. ` +
+    `The best rate by any number of callers is ${ratio(ratioOfBest(run, 'pgbench'))} of pgbench's and ` +
+      `${ratio(ratioOfBest(run, 'handwritten'))} of the hand-written server's, by processor time ${ratio(byProcessor)}. ` +
       `For one caller, the median latency is ${ratio(alone.p50)} times that of pgbench. Import: ` +
       `${whole(run.importedPerSecond)} records/s.`,
     '',

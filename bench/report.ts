@@ -60,8 +60,8 @@ export function markdown({ machine, connections, seconds, rounds, at, results }:
   return [
     rateTable(results),
     comparisons(results),
-    `${machine.cpu}, ${machine.cores} cores: the server on one, the load on the other. ${connections} connections where no ` +
-      `other number is given; medians of ${rounds} rounds of ${seconds} s; ${at.slice(0, 10)}.\n`,
+    `${machine.cpu}, ${machine.cores} cores: the server on one, the load on the other. ${connections} connections by ` +
+      `default; medians of ${rounds} rounds of ${seconds} s; ${at.slice(0, 10)}.\n`,
   ].join('\n');
 }
 

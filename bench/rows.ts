@@ -2,22 +2,22 @@
 export const LOOKUP_ROWS = {
   lookup: 'lookups by ID',
   newest: 'lookups by ID, the newest 1 % of the users',
-  handwritten: 'hand-written `Bun.serve` around the same read',
-  constant: '`Bun.serve` returning the same bytes as a constant',
-  nginx: 'nginx returning the same bytes as a constant',
+  handwritten: 'hand-written server',
+  constant: '`Bun.serve` returning a constant',
+  nginx: 'nginx returning a constant',
 } as const;
 
 /** Creates by several callers, on either engine. */
 const CREATE_ROWS = {
-  createTogether16: 'durable creates of a user with a link by one request, 16 callers',
-  createTogether64: 'durable creates of a user with a link by one request, 64 callers',
+  createTogether16: 'durable creates of a linked user, 16 callers',
+  createTogether64: 'durable creates of a linked user, 64 callers',
   createSeparately16: 'durable creates of a user and a link by two requests, 16 callers',
   createSeparately64: 'durable creates of a user and a link by two requests, 64 callers',
 } as const;
 
 export const OPERATION_ROWS = {
   lookupAgain: 'lookups by ID, in the rounds of the rows below',
-  person: 'a user with all links by one request',
+  person: 'a user with all links',
   reverse: 'reverse lookups, both kinds in turn',
   page: 'page of 25 users, one caller',
   pageWithTotal: 'page of 25 users with the exact total, one caller',
@@ -34,16 +34,16 @@ export const POSTGRES_ROWS = {
   service16: 'lookups by ID, 16 callers',
   service64: 'lookups by ID, 64 callers',
   service256: 'lookups by ID, 256 callers',
-  handwritten16: 'hand-written `Bun.serve` over `Bun.SQL`, 16 callers',
-  handwritten64: 'hand-written `Bun.serve` over `Bun.SQL`, 64 callers',
-  handwritten256: 'hand-written `Bun.serve` over `Bun.SQL`, 256 callers',
-  pgbench16: 'pgbench, the same rows, 16 callers',
-  pgbench64: 'pgbench, the same rows, 64 callers',
-  pgbench256: 'pgbench, the same rows, 256 callers',
+  handwritten16: 'hand-written server, 16 callers',
+  handwritten64: 'hand-written server, 64 callers',
+  handwritten256: 'hand-written server, 256 callers',
+  pgbench16: 'pgbench, 16 callers',
+  pgbench64: 'pgbench, 64 callers',
+  pgbench256: 'pgbench, 256 callers',
   serviceAlone: 'lookups by ID, one caller',
-  pgbenchAlone: 'pgbench, the same rows, one caller',
-  driverAlone: 'bare `Bun.SQL`, the same rows, one caller',
-  person: 'a user with all links by one request, 64 callers',
+  pgbenchAlone: 'pgbench, one caller',
+  driverAlone: 'bare `Bun.SQL`, one caller',
+  person: 'a user with all links, 64 callers',
   reverse: 'reverse lookups, both kinds in turn, 64 callers',
   ...CREATE_ROWS,
 } as const;
@@ -57,7 +57,7 @@ export type CitusSource = (typeof CITUS_SOURCES)[number];
 export const CITUS_OPERATIONS = {
   lookup1: 'lookups by ID, one caller',
   lookup64: 'lookups by ID, 64 callers',
-  create16: 'durable creates of a user with a link by one request, 16 callers',
+  create16: 'durable creates of a linked user, 16 callers',
 } as const;
 export type CitusOperation = keyof typeof CITUS_OPERATIONS;
 export type CitusRow = `${CitusSource} ${CitusOperation}`;

@@ -6,9 +6,9 @@ import { markdownTable, medianCell, milliseconds, ratio, whole } from '../markdo
 /** What is measured of a peer and of authrealm. */
 const ROWS = {
   reads: 'a user with all links, by ID',
-  reverse: 'the user of a subject at an issuer',
-  creates16: 'a user with a link created, 16 callers',
-  creates64: 'a user with a link created, 64 callers',
+  reverse: 'the user of a subject',
+  creates16: 'creates of a linked user, 16 callers',
+  creates64: 'creates of a linked user, 64 callers',
 } as const;
 
 export type PeerRow = keyof typeof ROWS;
@@ -66,7 +66,7 @@ export function peersMarkdown(run: PeersRun): string {
         `${whole(result.peer.residentMb)} / ${whole(result.authrealm.residentMb)}`,
       ]),
     ),
-    'In parentheses: how many times as many authrealm answers in the same rounds. After a slash: authrealm.',
+    'In parentheses: how many times as many authrealm answers. After a slash: authrealm.',
     '',
     ...results.map(noteOf),
     ...missing.map((sentence) => `- ${sentence}`),
