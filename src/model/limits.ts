@@ -124,7 +124,7 @@ export const LIMITS = Object.freeze({
   verifiedTokensMax: 10_000,
   /** Realms named in a token. With more, the token names none, and the client's realm list alone applies. */
   tokenRealmsMax: 32,
-  /** Largest `--token-lifetime`. A token of an external issuer with a longer lifetime is answered 401. @public */
+  /** Largest `--token-lifetime`. A token of an external issuer with a longer lifetime is answered 401. */
   tokenLifetimeSecondsMax: 86_400,
   /** Revoked tokens of a client that have not expired. One more is answered 503 and is not revoked. */
   revokedTokensPerClientMax: 1_000,
@@ -168,7 +168,7 @@ export const LIMITS = Object.freeze({
   issuerWaitersMax: 64,
   /** ID token of an OpenID provider. A longer one is rejected. */
   idTokenBytesMax: 65_536,
-  /** Age of an ID token that a client sends for a check. An older one is rejected. @public */
+  /** Age of an ID token that a client sends for a check. An older one is rejected. */
   idTokenAgeMsMax: 600_000,
   /** Codes of one provider that a process exchanges at once, for users and for the console each. One more is rejected with 503. */
   providerCodesAtOnceMax: 16,
@@ -179,9 +179,9 @@ export const LIMITS = Object.freeze({
    * `issuerKeysPauseMs` after its document was read.
    */
   identityProvidersMax: 256,
-  /** Time to sign in at a provider. After that its callback is answered 400. @public */
+  /** Time to sign in at a provider. After that its callback is answered 400. */
   oidcStateSeconds: 600,
-  /** Lifetime of the code of such a sign-in. After that the token call is answered 400. @public */
+  /** Lifetime of the code of such a sign-in. After that the token call is answered 400. */
   oidcCodeSeconds: 60,
   /**
    * Interval at which a process writes further grants, sign-ins and refusals of the same caller to the audit log, as one entry with their
@@ -253,7 +253,7 @@ export const LIMITS = Object.freeze({
   realmNumbersKnownMax: 10_000,
   /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. @public */
   pageRecordsMax: 100,
-  /** Records on a page without `page[limit]`. @public */
+  /** Records on a page without `page[limit]`. */
   pageRecordsDefault: 25,
   /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. @public */
   includedRecordsMax: 100,
@@ -283,7 +283,7 @@ export const LIMITS = Object.freeze({
   changesSearchedMax: 50_000,
   /** Time for that. */
   changesSearchMsMax: 2_000,
-  /** Errors in one answer. Further ones are left out. @public */
+  /** Errors in one answer. Further ones are left out. */
   fieldErrorsMax: 20,
   /** `Idempotency-Key`. A longer one is answered 400. @public */
   idempotencyKeyCharactersMax: 255,
@@ -338,7 +338,7 @@ export const LIMITS = Object.freeze({
   passwordCharactersMin: 8,
   /** Password in UTF-8, before and after NFKC. A longer one is answered 400. @public */
   passwordBytesMax: 1_024,
-  /** Time after a password was checked for which its account token is renewed; then 401, and the user signs in again. @public */
+  /** Time after a password was checked for which its account token is renewed; then 401, and the user signs in again. */
   accountSignInSecondsMax: 2_592_000,
   /** Interval at which change streams read the feed. */
   feedPollMs: 500,
@@ -352,7 +352,7 @@ export const LIMITS = Object.freeze({
   streamStallMsMax: 20_000,
   /** Change streams of a process. One more is rejected with 503. */
   streamsMax: 100,
-  /** Change streams of a client in a process. One more is rejected with 503. @public */
+  /** Change streams of a client in a process. One more is rejected with 503. */
   streamsPerClientMax: 4,
   /** Webhook targets. One more is rejected with 422. @public */
   webhooksMax: 50,
@@ -362,7 +362,7 @@ export const LIMITS = Object.freeze({
   webhookEventsMax: 100,
   /** Webhook message of several events. Events that do not fit are sent in the next one. */
   webhookBodyBytesMax: 262_144,
-  /** Time for a delivery attempt, from name resolution to the last byte read of the answer. Then it has failed. @public */
+  /** Time for a delivery attempt, from name resolution to the last byte read of the answer. Then it has failed. */
   webhookMsMax: 15_000,
   /** Bytes read of the answer of a target. Its status counts however long it is. */
   webhookAnswerBytesMax: 65_536,
