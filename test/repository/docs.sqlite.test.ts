@@ -239,7 +239,7 @@ describe('docs/seed-gaps.md', () => {
   test('docs/seed-gaps.md has an answer for every line, and a line and a test for every answer', () => {
     const lines = quoted.map((_, index) => String(index + 1));
     expect([...new Set(answers.map(([line]) => line))]).toEqual(lines);
-    for (const [, , gap, answer, coveredBy] of answers) {
+    for (const [, gap, answer, coveredBy] of answers) {
       expect([gap, answer !== '', /test\/\S+\.test\.ts/.test(coveredBy ?? '')]).toEqual([gap, true, true]);
     }
   });

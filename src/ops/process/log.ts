@@ -28,14 +28,11 @@ export type LogRecord =
   | { readonly event: 'stopping'; readonly signal: string }
   /** The service has stopped. */
   | { readonly event: 'stopped' }
-  /** A serving process started, with `--processes 2` or more. */
+  /** With `--processes 2` or more. */
   | { readonly event: 'process_started'; readonly pid: number }
   /** A serving process exited unexpectedly. */
   | { readonly event: 'process_exited'; readonly pid: number; readonly code?: number }
-  /**
-   * A request was answered, with `--log-requests`. `route` is the pattern, and `*` for an unknown path; `trace_id` is that of the
-   * `traceparent` header.
-   */
+  /** With `--log-requests`. `route` is the pattern, and `*` for an unknown path; `trace_id` is that of the `traceparent` header. */
   | {
       readonly event: 'request';
       readonly request_id: string;
@@ -81,9 +78,9 @@ export type LogRecord =
       readonly address: string;
       readonly count: number;
     }
-  /** A webhook target answered 410 and was disabled. */
+  /** The target answered 410. */
   | { readonly event: 'webhook_disabled'; readonly webhook_id: string }
-  /** A message to a webhook target was given up after a day or more. */
+  /** A message was given up after a day or more. */
   | { readonly event: 'webhook_dead_letter'; readonly webhook_id: string }
   /** The audit log of this realm, or of the installation if `log` is the nil UUID, was modified: its old entries are not removed. */
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
@@ -92,7 +89,7 @@ export type LogRecord =
    * console session, or the digest of the code of a console link.
    */
   | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
-  /** The schema of the database was migrated. On SQLite, `copy` names the copy made before. */
+  /** The schema of the database. On SQLite, `copy` names the copy made before. */
   | { readonly event: 'migrated'; readonly from: number; readonly to: number; readonly copy?: string }
   /** Other users may read or write a database, a key, or another file with secrets: run `chmod 600`. */
   | { readonly event: 'file_mode'; readonly path: string; readonly mode: string }
