@@ -143,6 +143,7 @@ describe('queries of alert rules and dashboard', async () => {
   const names = ['authrealm_webhook_delivery_duration_seconds', 'authrealm_webhook_lag_seconds'];
   do families = await readMetrics();
   while (!names.every((name) => families.has(name)));
+  const withoutBackup = families;
 
   // A SQLite file of which there is a backup, served with a certificate: the listener of the metrics has none.
   const file = await freshDatabase('sqlite');
@@ -197,6 +198,11 @@ describe('queries of alert rules and dashboard', async () => {
         if (label === 'code') expect([where, chosen?.length]).toEqual([where, pattern.split('|').length]);
       }
     }
+  });
+
+  test('the alert rule AuthrealmBackupMissing compares an existing metric with one that begins with a backup', () => {
+    const { expr = '' } = rules.find(({ alert }) => alert === 'AuthrealmBackupMissing') ?? {};
+    expect(readQuery(expr).selectors.map(({ name }) => withoutBackup.has(name))).toEqual([true, false]);
   });
 
   test('the variables of the dashboard use metrics that exist', () => {
