@@ -212,7 +212,7 @@ test('the programs of docs/tasks compile under strict TypeScript, and do what th
   );
   expect([looked, found, created, changed, signedIn]).toEqual([
     '108204268033311374519 https://accounts.google.com\n',
-    'Jane Doe\nJane Doe\nJane Doe <ID>\n',
+    'Jane Doe\nJane Doe\nJane Doe jane@example.com <ID>\n',
     'John Doe john\n',
     '108204268033311374520\n',
     'signed in <ID>\n',
