@@ -47,7 +47,7 @@ test('test-suite.md: its blocks start a suite, and sign in with both SDKs, with 
   ]);
   expect(again).toBe(created.replaceAll('\n', ' (exists)\n'));
   const [used = ''] = outputsOf('node shop.mjs');
-  expect(used).toEndWith('1 true\n');
+  expect(used).toEndWith('Jane Doe true\n');
   const [listed = ''] = outputsOf('-H "Authorization');
   const names = JSON.parse(listed).data.map(({ name }: { name: string }) => name);
   expect(names.sort()).toEqual([
