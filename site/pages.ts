@@ -48,12 +48,12 @@ function pathOf(source: string): string {
   return (path.includes('/') ? path : path.toLowerCase()).replace(/\.md$/, '.html');
 }
 
-/** The front page as it is; once the owner has named the package in the npm registry, with that instead of commands for a clone. */
-export function withInstallation(text: string, { registryName }: Pick<Owner, 'registryName'>): string {
-  if (registryName === '') return text;
-  const block = `With Node.js 20.11 or newer:\n\n\`\`\`sh\nnpx --yes -- ${registryName} demo\n\`\`\``;
+/** The front page, once the owner has named the package: what runs it, and installs it under the name that programs import. */
+export function withInstallation(text: string, { registryName: name }: Pick<Owner, 'registryName'>): string {
+  if (name === '') return text;
+  const block = `\`\`\`sh\nnpx --yes -- ${name} demo\n\`\`\`\n\nFor programs: \`npm install authrealm@npm:${name}\`.`;
   return text.replaceAll(/<!-- (install|clone) -->.*?<!-- end -->/gs, (_, part) =>
-    part === 'install' ? block : '',
+    part === 'install' ? `With Node.js 20.11 or newer:\n\n${block}` : '',
   );
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { licenseTexts } from '../../scripts/release/licenses.ts';
@@ -17,6 +17,7 @@ const manifest = readManifest();
 /** A Bun that another package of a project needs. */
 const OTHER_BUN = '1.3.0';
 const archive = await sharedNpmPackage();
+const IMPORTS = "import { connect } from 'authrealm/client'; console.log(typeof connect)";
 
 /** Runs a command in a folder. Throws if it fails. */
 async function run(folder: string, ...command: readonly string[]): Promise<string> {
@@ -101,19 +102,21 @@ test.each([
   const install = 'PATH="$1:$PATH" && shift && node --version && exec node "$@"';
   const output = await run(project, 'sh', '-c', install, 'sh', bin, installer, 'install', config, archive);
   expect(output).toStartWith(`v${node}\n`);
-  const imports = "import { connect } from 'authrealm/client'; console.log(typeof connect)";
-  expect(await run(project, join(bin, 'node'), '--input-type=module', '-e', imports)).toBe('function\n');
+  expect(await run(project, join(bin, 'node'), '--input-type=module', '-e', IMPORTS)).toBe('function\n');
   // What runs on that Bun depends on no Node.js.
   expect(await versionOfRuntime(programIn(project))).toBe(manifest.dependencies.bun as string);
 });
 
-describe('the package installed by npm', async () => {
+test('the package with the name of an owner does everything, and is imported as authrealm if npm installs it as that', async () => {
+  const folder = freshFolder();
+  await run(folder, 'tar', '-xf', archive);
+  const file = join(folder, 'package/package.json');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/"name": "[^"]+"/, '"name": "@owner/authrealm"'));
+  await run(folder, 'tar', '-czf', 'scoped.tgz', 'package');
   const project = createProject();
-  await run(project, 'npm', 'install', archive);
-
-  test('the package installed by npm does everything, from init to backup', async () => {
-    await assertRuns(project);
-  });
+  await run(project, 'npm', 'install', `authrealm@${folder}/scoped.tgz`);
+  await assertRuns(project);
+  expect(await run(project, 'node', '--input-type=module', '-e', IMPORTS)).toBe('function\n');
 });
 
 test.each([

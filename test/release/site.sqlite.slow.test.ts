@@ -100,6 +100,7 @@ test('the front page runs the package of the registry once the owner has named i
   expect(withInstallation(text, { registryName: '' })).toContain('npm ci && npm run demo');
   const published = withInstallation(text, { registryName: '@owner/authrealm' });
   expect(published).toContain('npx --yes -- @owner/authrealm demo');
+  expect(published).toContain('For programs: `npm install authrealm@npm:@owner/authrealm`.');
   expect(published).not.toContain('clone');
 });
 
