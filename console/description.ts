@@ -42,6 +42,8 @@ export interface Description {
   readonly includedAs?: string;
   /** Its scopes are `<scope>:read` and `<scope>:write`. */
   readonly scope: string;
+  /** What people call a record and several of them. */
+  readonly words: readonly [one: string, many: string];
   readonly summary: string;
   /** Sets of members that no two records of a realm share. */
   readonly unique: readonly (readonly string[])[];

@@ -85,13 +85,7 @@ function Reference({ api, current }: { readonly api: Api; readonly current: stri
   );
 }
 
-function OperationPage({
-  api: { document },
-  operation,
-}: {
-  readonly api: Api;
-  readonly operation: Operation;
-}) {
+function OperationPage({ api, operation }: { readonly api: Api; readonly operation: Operation }) {
   const label = operation.summary.replace(/\.$/, '');
   return (
     <>
@@ -105,7 +99,7 @@ function OperationPage({
           </a>
         }
       />
-      <OperationReference document={document} operation={operation} base={location.origin + BASE_PATH} />
+      <OperationReference document={api.document} operation={operation} base={location.origin + BASE_PATH} />
     </>
   );
 }

@@ -46,7 +46,7 @@ export function describeForConsole(): ConsoleSchema {
 }
 
 function describe(resource: Resource): Description {
-  const { name, type, parent, includedAs, scope, summary, protectedBy, unique } = resource;
+  const { name, type, parent, includedAs, scope, words, summary, protectedBy, unique } = resource;
   const passwords = Object.entries(resource.inputs ?? {}).map(
     ([input, { schema }]): Field => ({
       ...fieldOf(resource, { name: input, schema, annotation: {} }),
@@ -55,7 +55,7 @@ function describe(resource: Resource): Description {
     }),
   );
   return {
-    ...{ name, type, scope, summary, unique },
+    ...{ name, type, scope, words, summary, unique },
     collections: ancestry(resource).map(({ collection }) => collection),
     ...(parent ? { parent: parent.name } : {}),
     ...(includedAs === undefined ? {} : { includedAs }),

@@ -31,11 +31,11 @@ const DIALOGS: Partial<Readonly<Record<PageName, readonly string[]>>> = {
   find: ['Shortcuts'],
   allUsers: ['Columns'],
   realms: ['New realm'],
-  realm: ['Edit', 'Delete', 'New OIDC profile', 'New password profile'],
+  realm: ['Edit', 'Delete', 'New provider', 'New password profile'],
   users: ['New user'],
   user: [
     ...['Edit', 'Disable', 'Sign out everywhere', 'Merge into…', 'Delete', 'Erase permanently'],
-    ...['Add OIDC link', 'Add password link', 'History of jane.doe', 'Edit jane.doe', 'Move jane.doe'],
+    ...['Add link', 'Add username', 'History of jane.doe', 'Edit jane.doe', 'Move jane.doe'],
     ...['Move 00u1a2b3c4d5e6f7', 'Remove 00u1a2b3c4d5e6f7'],
   ],
   clients: ['New client', 'New key'],

@@ -7,7 +7,7 @@ import { useFetch } from '../api/use_fetch.ts';
 import type { Description } from '../description.ts';
 import { href } from '../layout/router.ts';
 import { Icon } from '../parts/icon.tsx';
-import { inSentence, memberLabel, resourceLabel } from '../parts/resource_labels.ts';
+import { inSentence, memberLabel } from '../parts/resource_labels.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import { hasScope, session } from '../session/session.ts';
 
@@ -31,14 +31,14 @@ export function ExistingRecord(props: ExistingRecordProps) {
     [refused.message, JSON.stringify(values)],
   );
   if (!owner) return null;
-  const { one } = resourceLabel(description.name);
+  const [one] = description.words;
   const [realm = '', user] = parentKey;
   return (
     <p class="note" role="status">
       <Icon name="user" />
       <span>
         {owner.id === user ? (
-          `This user already has a link with this ${namesOf(owner.members)}.`
+          `This user already has this ${namesOf(owner.members)}.`
         ) : (
           <>
             <a href={href('realms', realm, 'users', owner.id)}>

@@ -185,12 +185,8 @@ function hintOf({ kind, least, example, isImmutable, references }: Field, verb: 
   }
   if (kind === 'texts') return `One per line${example === undefined ? '' : `, for example ${example}`}.`;
   if (isImmutable) return 'Cannot be changed while other records refer to it.';
-  if (references !== undefined) return `The ID of ${article(resourceLabel(references).one)} of this realm.`;
+  if (references !== undefined) return `The ID of a ${resourceLabel(references).one} of this realm.`;
   return example === undefined ? undefined : `For example ${example}`;
-}
-
-function article(noun: string): string {
-  return `${/^[aeiou]/i.test(noun) ? 'an' : 'a'} ${noun}`;
 }
 
 interface TextFieldProps {

@@ -15,7 +15,6 @@ import type { Description } from '../description.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
-import { resourceLabel } from '../parts/resource_labels.ts';
 import { hasAllRealms, hasScope, type SessionState } from '../session/session.ts';
 import { ChangedSinceShown, EditDialog } from './comparison.tsx';
 import { fieldsOf, RecordForm, type RecordFormProps, valuesOf } from './record_form.tsx';
@@ -40,7 +39,7 @@ interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow' |
 export function CreateDialog(props: CreateDialogProps) {
   const { description, parentKey, initial = {}, introduction, onDone, onClose, ...rest } = props;
   const keys = useMemo(() => new Map<string, string>(), []);
-  const { one } = resourceLabel(description.name);
+  const [one] = description.words;
   return (
     <Dialog title={`New ${one}`} onClose={onClose}>
       {introduction}
@@ -106,7 +105,7 @@ export function EditRecordDialog({ description, recordKey, filled, onDone, onClo
   };
   return (
     <EditDialog
-      noun={resourceLabel(description.name).one}
+      noun={description.words[0]}
       fields={fields}
       valuesOf={(record) => valuesOf(fields, record)}
       loaded={fetched.answer}
@@ -153,7 +152,7 @@ export function DeleteDialog(props: DeleteDialogProps) {
   const { description, recordKey, verb, confirmation, children, onRemoved, onClose } = props;
   const [shown] = useState(props.shown);
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
-  const { one } = resourceLabel(description.name);
+  const [one] = description.words;
   const now = fetched.answer;
   const fields = description.fields.filter(({ isShown }) => isShown);
   return (

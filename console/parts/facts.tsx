@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { ApiRecord } from '../api/records.ts';
 import type { Description } from '../description.ts';
 import { CopyButton, Identifier } from './copy.tsx';
-import { inSentence, isIdentifier, memberLabel, resourceLabel, valueLabel } from './resource_labels.ts';
+import { inSentence, isIdentifier, memberLabel, valueLabel } from './resource_labels.ts';
 import { Timestamp } from './timestamp.tsx';
 import { UntrustedText } from './untrusted_text.tsx';
 
@@ -29,7 +29,7 @@ export function RecordFacts({ description, record, children }: RecordFactsProps)
           </Fact>
         ))}
       <Fact label="ID">
-        <Identifier id={record.id} what={`the ${resourceLabel(description.name).one} ID`} />
+        <Identifier id={record.id} what={`the ${description.words[0]} ID`} />
       </Fact>
       <Times created={record.created_at} changed={record.updated_at} />
     </dl>

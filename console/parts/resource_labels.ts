@@ -3,25 +3,19 @@ import type { IconName } from './icon.tsx';
 
 /** What people read in place of the names on the wire: of resources, members, values, scopes and events. */
 
-/** Display names of resources. */
-interface ResourceLabel {
-  readonly one: string;
-  readonly many: string;
-  readonly icon: IconName;
-}
-
-const RESOURCE_LABELS = new Map<string, ResourceLabel>([
-  [RESOURCES.realms.name, { one: 'realm', many: 'realms', icon: 'realms' }],
-  [RESOURCES.oidcProfiles.name, { one: 'OIDC profile', many: 'OIDC profiles', icon: 'profile' }],
-  [RESOURCES.passwordProfiles.name, { one: 'password profile', many: 'password profiles', icon: 'profile' }],
-  [RESOURCES.users.name, { one: 'user', many: 'users', icon: 'user' }],
-  [RESOURCES.oidcProfileInfos.name, { one: 'OIDC link', many: 'OIDC links', icon: 'link' }],
-  [RESOURCES.passwordProfileInfos.name, { one: 'password link', many: 'password links', icon: 'link' }],
+/** Icons of resources. */
+const ICONS = new Map<string, IconName>([
+  [RESOURCES.realms.name, 'realms'],
+  [RESOURCES.users.name, 'user'],
+  [RESOURCES.oidcProfileInfos.name, 'link'],
+  [RESOURCES.passwordProfileInfos.name, 'link'],
 ]);
 
-/** By the name of its description. */
-export function resourceLabel(name: string): ResourceLabel {
-  return RESOURCE_LABELS.get(name) ?? { one: inWords(name), many: inWords(name), icon: 'profile' };
+/** The display name and icon of a resource, by the name of its description. */
+export function resourceLabel(name: string) {
+  const resource = Object.values(RESOURCES).find((each) => each.name === name);
+  const [one, many] = resource?.words ?? ([inWords(name), inWords(name)] as const);
+  return { one, many, icon: ICONS.get(name) ?? 'profile' };
 }
 
 /** Members of records, clients, webhook targets and log entries whose name in words would be no good label. */
@@ -47,9 +41,10 @@ const MEMBER_LABELS = new Map([
   ['events_max', 'Events per message'],
 ]);
 
-/** The display name of a member: `discovery_url` is `Discovery URL`, `oidc_profile_id` is `OIDC profile`. */
+/** The display name of a member: `discovery_url` is `Discovery URL`, `oidc_profile_id` is `Provider`. */
 export function memberLabel(member: string): string {
-  return MEMBER_LABELS.get(member) ?? capitalized(inWords(member.replace(/(profile)_id$/, '$1')));
+  const resource = member.replace(/(profile)_id$/, '$1').replaceAll('_', '-');
+  return MEMBER_LABELS.get(member) ?? capitalized(resourceLabel(resource).one);
 }
 
 /** Whether a member identifies a person to programs, unlike a name. */
@@ -86,9 +81,9 @@ const SCOPE_LABELS = new Map([
 /** What a scope permits: `users:read` is `read users`. */
 export function scopeLabel(scope: string): string {
   const [noun = '', verb] = scope.split(':');
-  // Both kinds of profiles have one scope.
-  const resource = noun !== 'profiles' && Object.values(RESOURCES).find((each) => each.scope === noun);
-  return SCOPE_LABELS.get(scope) ?? `${verb} ${resource ? resourceLabel(resource.name).many : noun}`;
+  // Providers and password profiles have one scope.
+  const resources = Object.values(RESOURCES).filter((each) => each.scope === noun);
+  return SCOPE_LABELS.get(scope) ?? `${verb} ${resources.map(({ words }) => words[1]).join(' and ') || noun}`;
 }
 
 /** `user-authentication-info.updated` is `user updated`. */
@@ -109,7 +104,6 @@ export function capitalized(text: string): string {
 const CAPITALS = new Map([
   ['email', 'e-mail'],
   ['id', 'ID'],
-  ['oidc', 'OIDC'],
   ['uris', 'URIs'],
   ['url', 'URL'],
 ]);

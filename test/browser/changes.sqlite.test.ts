@@ -62,7 +62,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       .waitFor();
     await expectNoErrors(window);
 
-    await page.getByLabel('Kind').selectOption('OIDC links');
+    await page.getByLabel('Kind').selectOption('Links');
     await page.getByLabel('Event').selectOption('created');
     await rows(window).filter({ hasText: 'user' }).first().waitFor({ state: 'detached' });
     await rows(window).filter({ hasText: shop.subject }).waitFor();

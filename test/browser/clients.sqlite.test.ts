@@ -74,7 +74,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByText('Enter the name.').waitFor();
     await page.getByText('Select at least one scope.').waitFor();
     await expectNoErrors(window);
-    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('Name', { exact: true }).fill(name);
     await page.getByLabel('users:read').check();
     await page.getByRole('button', { name: 'Create' }).click();
     const secret = await takeSecret(window);
@@ -85,7 +85,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('link', { name }).click();
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByLabel('Name').fill(HOSTILE_TEXTS.script + view.scheme);
+    await page.getByLabel('Name', { exact: true }).fill(HOSTILE_TEXTS.script + view.scheme);
     await page.getByLabel('changes:read').check();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('heading', { name: HOSTILE_TEXTS.script, level: 1 }).waitFor();
@@ -133,7 +133,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const window = await openSignedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
     await page.getByRole('button', { name: 'New client' }).click();
-    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('Name', { exact: true }).fill(name);
     await page.getByLabel('users:read').check();
     await page.getByLabel('Some').check();
     await page.getByRole('button', { name: 'Create' }).click();
@@ -200,7 +200,7 @@ test('a conflicting edit of a client shows both versions, and can overwrite the 
   const window = await openSignedIn(service, `#/clients/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
-  await page.getByLabel('Name').fill('Mine');
+  await page.getByLabel('Name', { exact: true }).fill('Mine');
   await service.put(`/admin/v1/clients/${id}`, admin, { data: { name: 'Theirs' } });
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Edit conflict' }).waitFor();
@@ -219,7 +219,7 @@ test('a client deleted during an edit conflict is reported as not found', async 
   const window = await openSignedIn(service, `#/clients/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
-  await page.getByLabel('Name').fill('Mine');
+  await page.getByLabel('Name', { exact: true }).fill('Mine');
   await service.put(path, admin, { data: { name: 'Going on' } });
   await page.getByRole('button', { name: 'Save' }).click();
   const dialog = page.getByRole('dialog', { name: 'Edit conflict' });
@@ -270,7 +270,7 @@ test('a client that signs end users in and up must state whether it reports thei
   const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'New client' }).click();
-  await page.getByLabel('Name').fill('The login page');
+  await page.getByLabel('Name', { exact: true }).fill('The login page');
   expect(await page.getByText('Addresses of end users').count()).toBe(0);
   await page.getByLabel('Sign in end users').check();
   await page.getByLabel('sign-up').check();

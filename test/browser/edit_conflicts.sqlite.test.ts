@@ -179,7 +179,7 @@ test('a link deleted during its edit is reported as not found, and leaves the pa
   await page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectError(/status of 404/);
   await press(page, 'Cancel');
-  await page.getByRole('row', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
+  await page.getByRole('row', { name: 'link jdoe@corp.example' }).waitFor({ state: 'detached' });
   await expectNoErrors(window);
 });
 
@@ -226,7 +226,7 @@ test('deleting a user first warns of a link added since the page was loaded', as
   await link.remove();
 });
 
-/** Creates an OIDC link of the user for one test. */
+/** Creates a link of the user for one test. */
 async function madeLink(subject: string) {
   const token = await service.token(WRITE_SCOPE);
   const collection = `${userPath()}/user-authentication-oidc-profile-info`;
@@ -249,7 +249,7 @@ const enabled = (dialog: Locator, name: string) =>
 /** The page of the user, with the dialog that confirms the removal of a link. */
 async function removing(subject: string) {
   const window = await openSignedIn(service, pagePaths(shop).user);
-  const dialog = window.page.getByRole('dialog', { name: 'Remove this OIDC link?' });
+  const dialog = window.page.getByRole('dialog', { name: 'Remove this link?' });
   const open = () => press(window.page, `Remove ${subject}`);
   const confirm = () => enabled(dialog, 'Remove').click();
   return { window, dialog, open, confirm };
@@ -280,12 +280,12 @@ describe('removing a link', () => {
   test('removing a link edited since the page was loaded shows the change at once', async () => {
     const link = await madeLink('carol');
     const { window, dialog, open } = await removing('carol');
-    await window.page.getByRole('row', { name: 'OIDC link carol' }).waitFor();
+    await window.page.getByRole('row', { name: 'link carol' }).waitFor();
     await link.rename('dave');
     await open();
     await dialog.getByText('This record changed since it was displayed.').waitFor();
     await press(window.page, 'Cancel');
-    await window.page.getByRole('row', { name: 'OIDC link dave' }).waitFor();
+    await window.page.getByRole('row', { name: 'link dave' }).waitFor();
     expect(await link.status()).toBe(200);
     await link.remove();
     await expectNoErrors(window);
@@ -301,7 +301,7 @@ describe('removing a link', () => {
     await dialog.getByText('Not found, or not visible to this session.').waitFor();
     await window.expectError(/status of 404/);
     await press(window.page, 'Cancel');
-    await window.page.getByRole('row', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
+    await window.page.getByRole('row', { name: 'link erin' }).waitFor({ state: 'detached' });
     await expectNoErrors(window);
   });
 });
@@ -315,7 +315,7 @@ describe('deleting a changed record', () => {
       () => shop.realm,
     ],
     [
-      'an OIDC profile',
+      'a provider',
       () => pagePaths(shop).oidcProfile,
       () => `/v2/authentication-realms/${shop.realm}/oidc-profiles/${shop.oidcProfile}`,
       () => shop.oidcProfile,

@@ -35,8 +35,8 @@ describe('a search', () => {
   const base = () => `/v2/authentication-realms/${fixture.realm}/user-authentication-info/${fixture.user}`;
   const clues: readonly [string, () => string][] = [
     ['the ID of the user', () => fixture.user],
-    ['the ID of an OIDC link', () => fixture.oidcLink],
-    ['the ID of a password link', () => fixture.passwordLink],
+    ['the ID of a link', () => fixture.oidcLink],
+    ['the ID of a username', () => fixture.passwordLink],
     ['a username, in another letter case', () => fixture.username.toUpperCase()],
     ['a subject', () => fixture.subject],
     ['the beginning of an e-mail address', () => 'jane@'],
@@ -196,7 +196,7 @@ describe('a search that fails in part', () => {
     await page.getByRole('searchbox').fill(clue);
     const notice = page.getByText('The service is busy.');
     await notice.waitFor();
-    // Two searches fail, one for IDs of OIDC links and one for subjects.
+    // Two searches fail, one for IDs of links and one for subjects.
     expect(await notice.count()).toBe(1);
     await page.getByText(/Retrying in \d+ s/).waitFor();
     await page.getByRole('button', { name: 'Retry now' }).click();

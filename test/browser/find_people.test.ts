@@ -79,7 +79,7 @@ test('Find shows the name and the e-mail of a user that was found by a username 
   const limited = await searchFor('zanz', 'password-profile-infos:read');
   await limited.page.locator('.found a.row', { hasText: 'zanzibar' }).waitFor();
   expect(await limited.page.getByText('Owner Person').count()).toBe(0);
-  await limited.page.getByText('This session cannot search: OIDC links, users.').waitFor();
+  await limited.page.getByText('This session cannot search: links, users.').waitFor();
 });
 
 test('Enter opens the owner of an e-mail address, who comes before people with the same words', async () => {

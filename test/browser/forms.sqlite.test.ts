@@ -33,7 +33,7 @@ describe('a form', () => {
   test.each([
     ['a new user', (): string => pagePaths(shop).users, 'New user', 'Name'],
     ['a user', (): string => pagePaths(shop).user, 'Edit', 'Name'],
-    ['a link', (): string => pagePaths(shop).user, 'Add OIDC link', 'OIDC profile'],
+    ['a link', (): string => pagePaths(shop).user, 'Add link', 'Provider'],
     ['a new client', (): string => '#/clients', 'New client', 'Name'],
     ['a deletion', (): string => pagePaths(shop).realm, 'Delete', /^Type delete/],
   ] as const)('the form of %s begins with the focus in its first field', async (_, path, button, field) => {
@@ -84,7 +84,7 @@ describe('a form', () => {
   test('a password form states its rule, and generates a password that is shown, copied and stored', async () => {
     const window = await openSignedIn(service, pagePaths(shop).user);
     const { page } = window;
-    await press(page, 'Add password link');
+    await press(page, 'Add username');
     const password = page.getByLabel('Password', { exact: true });
     await page.getByText('At least 8 characters.', { exact: true }).waitFor();
     expect(await password.getAttribute('type')).toBe('password');
@@ -108,7 +108,7 @@ describe('a form', () => {
   test('the form of a provider states the order of its registration, with examples of providers', async () => {
     const window = await openSignedIn(service, pagePaths(shop).realm);
     const { page } = window;
-    await press(page, 'New OIDC profile');
+    await press(page, 'New provider');
     const steps = page.getByRole('dialog').getByRole('listitem');
     expect((await steps.allInnerTexts()).map((each) => each.split(' ')[0])).toEqual([
       'Register',
@@ -134,35 +134,35 @@ describe('a form', () => {
 });
 
 describe('a link form', () => {
-  test('a link form asks for the profile first, and copies its issuer', async () => {
+  test('a link form asks for the provider first, and copies its issuer', async () => {
     const window = await openSignedIn(service, pagePaths(shop).user);
     const { page } = window;
-    await press(page, 'Add OIDC link');
+    await press(page, 'Add link');
     await page.getByRole('dialog').getByLabel('Issuer').waitFor();
     const labels = await page.getByRole('dialog').locator('label').allInnerTexts();
-    expect(labels).toEqual(['OIDC profile', 'Subject', 'Issuer']);
+    expect(labels).toEqual(['Provider', 'Subject', 'Issuer']);
     await press(page, 'Create');
-    for (const words of ['Choose the OIDC profile.', 'Enter the subject.', 'Enter the issuer.']) {
+    for (const words of ['Choose the provider.', 'Enter the subject.', 'Enter the issuer.']) {
       await page.locator('.field-error').filter({ hasText: words }).waitFor();
     }
     await page.locator('[name=oidc_profile_id]:focus').waitFor();
     await expectNoErrorsInAnyView(window);
-    await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
+    await page.getByLabel('Provider').selectOption({ label: 'Partner portal' });
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://partners.example.org');
-    await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
+    await page.getByLabel('Provider').selectOption({ label: 'Company login' });
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://login.example.com');
   });
 
-  test('choosing a profile does not overwrite a typed issuer', async () => {
+  test('choosing a provider does not overwrite a typed issuer', async () => {
     const window = await openSignedIn(service, pagePaths(shop).user);
     const { page } = window;
-    await press(page, 'Add OIDC link');
+    await press(page, 'Add link');
     await page.getByLabel('Issuer').fill('https://typed.example');
-    await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
+    await page.getByLabel('Provider').selectOption({ label: 'Partner portal' });
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://typed.example');
-    await page.getByText('The selected profile has https://partners.example.org.').waitFor();
+    await page.getByText('The selected provider has https://partners.example.org.').waitFor();
     await page.getByLabel('Issuer').fill('');
-    await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
+    await page.getByLabel('Provider').selectOption({ label: 'Company login' });
     expect(await page.getByLabel('Issuer').inputValue()).toBe('https://login.example.com');
     await expectNoErrors(window);
   });
@@ -171,8 +171,8 @@ describe('a link form', () => {
     const add = async (scope: string) => {
       const window = await openSignedIn(service, pagePaths(shop).strange, { scope });
       const { page } = window;
-      await press(page, 'Add OIDC link');
-      await page.getByLabel('OIDC profile').selectOption({ label: 'Company login' });
+      await press(page, 'Add link');
+      await page.getByLabel('Provider').selectOption({ label: 'Company login' });
       await page.getByLabel('Subject', { exact: true }).fill(SUBJECT);
       await press(page, 'Create');
       await page.getByText('Subject must be unique in the realm, together with issuer.').waitFor();
@@ -197,7 +197,7 @@ describe('a link form', () => {
   test('a removed link can be created again with its values', async () => {
     const window = await openSignedIn(service, pagePaths(shop).user);
     const { page } = window;
-    const link = page.getByRole('row', { name: `OIDC link ${SUBJECT}` });
+    const link = page.getByRole('row', { name: `link ${SUBJECT}` });
     await press(page, `Remove ${SUBJECT}`);
     await press(page, 'Remove');
     await link.waitFor({ state: 'detached' });
@@ -226,7 +226,7 @@ describe('names', () => {
       await page.getByText('Enter at most 255 characters, not 256.').waitFor();
       await page.getByLabel('Name', { exact: true }).fill(letter.repeat(255));
       await press(page, 'Create');
-      await page.getByText('No links yet').waitFor();
+      await page.getByText('No links or usernames yet').waitFor();
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(letter.repeat(255));
       await expectNoErrorsInAnyView(window);
       await window.goto('#/changes');
@@ -256,7 +256,7 @@ describe('clients', () => {
     const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
     const { page } = window;
     await press(page, 'New client');
-    await page.getByLabel('Name').fill('Keeps its secret');
+    await page.getByLabel('Name', { exact: true }).fill('Keeps its secret');
     await page.getByLabel('users:read').check();
     await press(page, 'Create');
     const dialog = page.getByRole('dialog', { name: 'Secret of this client' });
@@ -275,7 +275,7 @@ describe('clients', () => {
     const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
     const { page } = window;
     await press(page, 'New client');
-    await page.getByLabel('Name').fill('The storefront');
+    await page.getByLabel('Name', { exact: true }).fill('The storefront');
     await page.getByLabel('users:read').check();
     await page.getByLabel('For a storefront').check();
     const alone = page.getByRole('group', { name: 'Scopes of the ID alone' });
@@ -297,7 +297,7 @@ describe('clients', () => {
     await press(page, 'Create');
     await press(page, 'I have stored it');
     const row = page.getByRole('link', { name: 'The storefront' });
-    await row.filter({ hasText: 'by the ID alone read profiles' }).click();
+    await row.filter({ hasText: 'by the ID alone read providers and password profiles' }).click();
     await page.getByText('30 requests in 60 seconds from each address').waitFor();
     await page.getByText('192.0.2.1, 192.0.2.64/26').waitFor();
     await expectNoErrorsInAnyView(window);

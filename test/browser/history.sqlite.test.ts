@@ -16,11 +16,11 @@ test('the history of a link shows its own changes, that of a user also removed l
   await page.getByRole('region', { name: 'History' }).getByText('User created').waitFor();
   // The user and four links; the updates of the user by each link are not listed.
   const before = await historyEntries();
-  expect(before.map((line) => /(User|OIDC link|Password link) (created|updated)/.exec(line)?.[0])).toEqual([
-    'Password link created',
-    'OIDC link created',
-    'OIDC link created',
-    'OIDC link created',
+  expect(before.map((line) => /(User|Link|Username) (created|updated)/.exec(line)?.[0])).toEqual([
+    'Username created',
+    'Link created',
+    'Link created',
+    'Link created',
     'User created',
   ]);
   await page.getByRole('button', { name: 'Edit jdoe@corp.example' }).click();
@@ -28,16 +28,16 @@ test('the history of a link shows its own changes, that of a user also removed l
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByRole('button', { name: 'History of jane@corp.example' }).click();
   const dialog = page.getByRole('dialog', { name: 'History of this link' });
-  await dialog.getByText('OIDC link updated').waitFor();
+  await dialog.getByText('Link updated').waitFor();
   const lines = await dialog.getByRole('listitem').allTextContents();
   expect(lines).toHaveLength(2);
-  expect(lines[0]).toMatch(/OIDC link updated.*Subject/);
-  expect(lines[1]).toMatch(/OIDC link created/);
+  expect(lines[0]).toMatch(/Link updated.*Subject/);
+  expect(lines[1]).toMatch(/Link created/);
   await expectNoErrors(window);
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Remove jane@corp.example' }).click();
   await page.getByRole('button', { name: 'Remove', exact: true }).click();
-  await page.getByRole('region', { name: 'History' }).getByText('OIDC link deleted').waitFor();
+  await page.getByRole('region', { name: 'History' }).getByText('Link deleted').waitFor();
   expect(await historyEntries()).toHaveLength(before.length + 2);
   expect(await page.getByText('Realm created').count()).toBe(0);
   await expectNoErrors(window);
@@ -68,13 +68,13 @@ test('a long history says how far it reaches, and loads older changes on demand'
   const window = await openSignedIn(service, pagePaths(shop).user);
   const { page } = window;
   await page.getByRole('button', { name: 'History of jane.doe' }).click();
-  const dialog = page.getByRole('dialog', { name: 'History of this link' });
+  const dialog = page.getByRole('dialog', { name: 'History of this username' });
   await dialog.getByText(`Only the newest ${5 * PAGE} changes of this user`).waitFor();
   await dialog.getByText('No changes of this record among those searched.').waitFor();
   expect(await dialog.getByText('The feed holds no changes of this record.').count()).toBe(0);
   await expectNoErrors(window);
   await dialog.getByRole('button', { name: 'Load older changes' }).click();
-  await dialog.getByText('Password link created').waitFor();
+  await dialog.getByText('Username created').waitFor();
   expect(await dialog.getByRole('button', { name: 'Load older changes' }).count()).toBe(0);
   expect(await dialog.getByText('Only the newest').count()).toBe(0);
   await expectNoErrors(window);
@@ -102,29 +102,27 @@ test('the page of a user with many links loads more of them on demand', async ()
   }
   const window = await openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
   const { page } = window;
-  const links = page.getByRole('row', { name: /^OIDC link subject/ });
+  const links = page.getByRole('row', { name: /^link subject/ });
   const namesOf = () => links.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''));
-  await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
+  await page.getByText(`Showing the first ${PAGE} links and usernames of this user.`).waitFor();
   const requests: string[] = [];
   page.on('request', (request) => requests.push(request.url()));
   await page.reload();
-  await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
+  await page.getByText(`Showing the first ${PAGE} links and usernames of this user.`).waitFor();
   expect(requests.filter((url) => url.includes(`/user-authentication-info/${id}`))).toHaveLength(1);
   const before = await namesOf();
   expect(before).toHaveLength(PAGE);
   await expectNoErrors(window);
-  await page.getByRole('button', { name: 'Show more links' }).click();
-  await page.getByText('links of this user.').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('links and usernames of this user.').waitFor({ state: 'detached' });
   const added = (await namesOf()).filter((name) => !before.includes(name));
   expect(added).toHaveLength(1);
   // An edit keeps the additional links on the page.
-  const subject = added[0]?.replace('OIDC link ', '') ?? '';
-  await page
-    .getByRole('button', { name: `Edit ${before[0]?.replace('OIDC link ', '')}`, exact: true })
-    .click();
+  const subject = added[0]?.replace('link ', '') ?? '';
+  await page.getByRole('button', { name: `Edit ${before[0]?.replace('link ', '')}`, exact: true }).click();
   await page.getByLabel('Subject', { exact: true }).fill('another subject');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await page.getByRole('row', { name: 'OIDC link another subject' }).waitFor();
-  expect(await page.getByRole('row', { name: `OIDC link ${subject}`, exact: true }).count()).toBe(1);
+  await page.getByRole('row', { name: 'link another subject' }).waitFor();
+  expect(await page.getByRole('row', { name: `link ${subject}`, exact: true }).count()).toBe(1);
   expect(await links.count()).toBe(PAGE);
 });

@@ -71,7 +71,7 @@ test('a subject that reads as Latin has the name of its script in its row, and i
 
 test('a user without links has no table, and the page says what to add', async () => {
   const window = await openUser(await create(user, { name: 'Nobody', email: 'none@example.com' }));
-  await window.page.getByText('No links yet').waitFor();
+  await window.page.getByText('No links or usernames yet').waitFor();
   expect(await window.page.getByRole('table').count()).toBe(0);
   await expectNoErrors(window);
 });

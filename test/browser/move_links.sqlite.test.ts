@@ -116,7 +116,7 @@ describe('the move of a link', () => {
     await expectNoErrorsInAnyView(window);
     await press(page, 'Move');
     await page.getByText('The link was moved.').waitFor();
-    await page.getByRole('row', { name: 'OIDC link moves' }).waitFor({ state: 'detached' });
+    await page.getByRole('row', { name: 'link moves' }).waitFor({ state: 'detached' });
     expect([await namesOf(from), await namesOf(to)]).toEqual([
       ['moving.jane', 'stays'],
       ['moves', 'theirs'],
@@ -142,7 +142,7 @@ describe('the move of a link', () => {
     await page.keyboard.press('Enter');
     await shown(page, to.email).waitFor();
     await move.click();
-    await page.getByText('No links yet').waitFor();
+    await page.getByText('No links or usernames yet').waitFor();
     expect([await namesOf(from), await namesOf(to)]).toEqual([[], ['jane.moves']]);
     expect(await ownerByPassword('jane.moves', PASSWORD)).toBeUndefined();
     expect(await ownerByPassword('jane.moves', NEW_PASSWORD)).toBe(to.id);
@@ -156,7 +156,7 @@ describe('the move of a link', () => {
     await window.page.getByRole('dialog').getByRole('searchbox').fill(to.name);
     await window.page.getByRole('dialog').getByRole('button', { name: to.email }).click();
     await press(window.page, 'Move');
-    await window.page.getByText('No links yet').waitFor();
+    await window.page.getByText('No links or usernames yet').waitFor();
     expect(await namesOf(to)).toEqual([HOSTILE_TEXTS.image]);
     await expectNoErrors(window);
   });
@@ -204,7 +204,7 @@ describe('a merge', () => {
     await expectNoErrorsInAnyView(window);
     await merge.click();
     await page.getByRole('heading', { name: to.name, level: 1 }).waitFor();
-    await page.getByRole('row', { name: 'OIDC link one' }).waitFor();
+    await page.getByRole('row', { name: 'link one' }).waitFor();
     expect([await namesOf(from), await namesOf(to)]).toEqual([
       undefined,
       ['jane.merges', 'one', 'three', 'two'],
@@ -241,7 +241,7 @@ describe('a merge', () => {
     const window = await openUser(from);
     const { page } = window;
     await chooseForMerge(window, from, to);
-    await page.getByText('At most 40 links move at once, 4 of them usernames.').waitFor();
+    await page.getByText('At most 40 links and usernames move at once, 4 of them usernames.').waitFor();
     expect(await page.getByRole('button', { name: 'Merge', exact: true }).isDisabled()).toBe(true);
     expect(await page.getByLabel(/^New password/).count()).toBe(0);
     await expectNoErrorsInAnyView(window);
@@ -265,7 +265,7 @@ describe('a merge', () => {
 });
 
 describe('a refused move', () => {
-  const NOTHING = 'Nothing was moved: one of the two users, or a link, no longer exists.';
+  const NOTHING = 'Nothing was moved: one of the two users, or a link or username, no longer exists.';
 
   test('a link that another user has now stays with that user', async () => {
     const [from, to] = [await createPerson(['contended']), await createPerson()];
@@ -282,7 +282,7 @@ describe('a refused move', () => {
     await window.expectError(/status of 404/);
     await expectNoErrors(window);
     await press(window.page, 'Cancel');
-    await window.page.getByText('No links yet').waitFor();
+    await window.page.getByText('No links or usernames yet').waitFor();
   });
 
   test.each([
@@ -331,7 +331,7 @@ describe('a refused move', () => {
     await shown(page, 'Company login: after').waitFor();
     expect([await namesOf(from), await namesOf(to)]).toEqual([['after'], []]);
     await press(page, 'Move');
-    await page.getByText('No links yet').waitFor();
+    await page.getByText('No links or usernames yet').waitFor();
     expect([await namesOf(from), await namesOf(to)]).toEqual([[], ['after']]);
     await window.expectError(/status of 412/);
     await expectNoErrors(window);

@@ -44,7 +44,7 @@ test('a write whose response is cut off is reported as possibly saved, and not s
   const { page } = window;
   proxy.injectFaults(/^POST \/admin\/v1\/clients$/, { cut: 'inside' });
   await page.getByRole('button', { name: 'New client' }).click();
-  await page.getByLabel('Name').fill('Made unheard');
+  await page.getByLabel('Name', { exact: true }).fill('Made unheard');
   await page.getByLabel('users:read').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Your change may have been saved').waitFor();

@@ -10,7 +10,7 @@ setDefaultTimeout(BROWSER_TEST_MS);
 
 const { service, realm, profile, login } = await startOidcSignIn();
 
-test('the page of an OIDC profile has a button that copies the redirect URI which a login sends', async () => {
+test('the page of a provider has a button that copies the redirect URI which a login sends', async () => {
   const uri = redirectOf(await login()).query.redirect_uri ?? '';
   const window = await openSignedIn(service, `#/realms/${realm}/oidc-profiles/${profile}`);
   const { page } = window;

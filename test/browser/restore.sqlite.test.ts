@@ -66,7 +66,7 @@ test('a changed member of a user is shown before and after, and restored by the 
   expect(data).toMatchObject({ given_name: 'Before', family_name: 'Meanwhile' });
 });
 
-test('a deleted OIDC link is created again with its values, and with a new ID', async () => {
+test('a deleted link is created again with its values, and with a new ID', async () => {
   const { link, links, place } = await createPerson('restored|2');
   expect((await service.del(`${links}/${link}`, token)).status).toBe(204);
   const window = await openSignedIn(service, place, { scope: HISTORY });
@@ -74,7 +74,7 @@ test('a deleted OIDC link is created again with its values, and with a new ID', 
   await openNewest(page);
   await press(page, 'Restore');
   await press(page, 'Create');
-  await page.getByRole('row', { name: 'OIDC link restored|2' }).waitFor();
+  await page.getByRole('row', { name: 'link restored|2' }).waitFor();
   await expectNoErrors(window);
   const { data } = (await (await service.get(links, token)).json()) as {
     data: { id: string; subject: string }[];
@@ -87,7 +87,7 @@ for (const [event, button] of [
   ['changed', 'Save'],
   ['deleted', 'Create'],
 ] as const)
-  test(`a ${event} OIDC link that another user has now is not restored, and the form leads to that user`, async () => {
+  test(`a ${event} link that another user has now is not restored, and the form leads to that user`, async () => {
     const subject = `restored|${event}`;
     const { link, links, place } = await createPerson(subject);
     const path = `${links}/${link}`;
@@ -120,7 +120,7 @@ test('a session without history:read opens no values, and one without write scop
   await expectNoErrors(reader);
 });
 
-test('a password link, a creation and a time are not restored', async () => {
+test('a username, a creation and a time are not restored', async () => {
   const window = await openSignedIn(service, `#/realms/${shop.realm}/users/${shop.user}`, { scope: HISTORY });
   const { page } = window;
   await newest(page).waitFor();

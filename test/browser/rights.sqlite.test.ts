@@ -117,7 +117,7 @@ test('a session limited to some realms can edit those, but create or delete none
   await page.getByRole('link', { name: 'Buyer Organization' }).waitFor();
   expect(await writes(page).count()).toBe(0);
   await window.goto(pagePaths(shop).realm);
-  await page.getByRole('button', { name: 'New OIDC profile' }).waitFor();
+  await page.getByRole('button', { name: 'New provider' }).waitFor();
   await page.getByRole('button', { name: 'New password profile' }).waitFor();
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
   expect(await page.getByRole('button', { name: 'Delete', exact: true }).count()).toBe(0);
@@ -140,7 +140,7 @@ test('a session without access to links, profiles and changes sees the user and 
   const window = await openSignedIn(service, pagePaths(shop).user, { scope: 'users:read' });
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  await page.getByText('Not visible to this session: OIDC links, password links.').waitFor();
+  await page.getByText('Not visible to this session: links, usernames.').waitFor();
   expect(await page.getByRole('heading', { name: 'History' }).count()).toBe(0);
   expect(await page.getByRole('link', { name: 'Realms' }).count()).toBe(1);
   await expectNoErrors(window);

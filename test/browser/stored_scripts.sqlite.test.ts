@@ -76,7 +76,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       ['realm', () => `#/realms/${home.realm}`],
       ['users', () => `#/realms/${home.realm}/users`],
       ['user', () => `#/realms/${home.realm}/users/${home.user}`],
-      ['OIDC profile', () => `#/realms/${home.realm}/oidc-profiles/${home.oidcProfile}`],
+      ['provider', () => `#/realms/${home.realm}/oidc-profiles/${home.oidcProfile}`],
       ['password profile', () => `#/realms/${home.realm}/password-profiles/${home.passwordProfile}`],
     ];
     test.each(places)(`stored ${attempt} text is inert on the page of %s`, async (_, place) => {
@@ -92,7 +92,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
     test(`stored ${attempt} text is inert in the dialogs of a user`, async () => {
       await wide.load(`#/realms/${home.realm}/users/${home.user}`);
       const { page } = wide;
-      for (const name of [/^Edit$/, /^Delete$/, /^Add OIDC link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
+      for (const name of [/^Edit$/, /^Delete$/, /^Add link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
         await page.getByRole('button', { name }).first().click();
         await page.getByRole('dialog').waitFor();
         await page.waitForLoadState('networkidle');

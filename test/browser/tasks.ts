@@ -107,10 +107,8 @@ export const TASKS: readonly Task[] = [
     roles: ALL,
     async run({ page, open, person }) {
       await open(person.email);
-      await linkRow(page, 'OIDC link', person.subject).getByRole('link', { name: 'Google' }).waitFor();
-      await linkRow(page, 'password link', person.username)
-        .getByRole('link', { name: 'Usernames' })
-        .waitFor();
+      await linkRow(page, 'link', person.subject).getByRole('link', { name: 'Google' }).waitFor();
+      await linkRow(page, 'username', person.username).getByRole('link', { name: 'Usernames' }).waitFor();
     },
   },
   {
@@ -123,7 +121,7 @@ export const TASKS: readonly Task[] = [
       await open(person.email);
       await press(`Remove ${person.subject}`);
       await press('Remove');
-      await linkRow(page, 'OIDC link', person.subject).waitFor({ state: 'detached' });
+      await linkRow(page, 'link', person.subject).waitFor({ state: 'detached' });
     },
   },
   {
@@ -131,14 +129,14 @@ export const TASKS: readonly Task[] = [
     clicksMax: 3,
     title: 'add a username and password',
     roles: EVERYTHING,
-    control: ['user', 'Add password link'],
+    control: ['user', 'Add username'],
     async run({ page, open, press, fill, person, name }) {
       await open(person.email);
-      await press('Add password link');
+      await press('Add username');
       await fill('Username', name);
       await fill('Password', 'correct horse battery staple');
       await press('Create');
-      await linkRow(page, 'password link', name).waitFor();
+      await linkRow(page, 'username', name).waitFor();
     },
   },
   {
@@ -181,7 +179,7 @@ export const TASKS: readonly Task[] = [
       await press(`Move ${person.subject}`);
       await choose(other.email);
       await press('Move');
-      await linkRow(page, 'OIDC link', person.subject).waitFor({ state: 'detached' });
+      await linkRow(page, 'link', person.subject).waitFor({ state: 'detached' });
     },
   },
   {
@@ -198,7 +196,7 @@ export const TASKS: readonly Task[] = [
       await fill(dialog.getByLabel(/^Type/), `merge ${other.id.slice(-4)}`);
       await press('Merge');
       await titleOf(page, person.name).waitFor();
-      await linkRow(page, 'OIDC link', other.subject).waitFor();
+      await linkRow(page, 'link', other.subject).waitFor();
     },
   },
   {
@@ -215,7 +213,7 @@ export const TASKS: readonly Task[] = [
       await click(change.getByText('Before and after'));
       await click(change.getByRole('button', { name: 'Restore' }));
       await press('Save');
-      await linkRow(page, 'OIDC link', person.subject).waitFor();
+      await linkRow(page, 'link', person.subject).waitFor();
     },
   },
   {
@@ -229,7 +227,7 @@ export const TASKS: readonly Task[] = [
       await press('New realm');
       await fill('Name', name);
       await press('Create');
-      await press('New OIDC profile');
+      await press('New provider');
       await fill('Name', 'Entra ID');
       await fill('Discovery URL', `${tenant}/.well-known/openid-configuration`);
       await fill('Client ID', '0f2f4d2e-6a0b-4d3b-9a3e-4a8f5d1f2c11');

@@ -22,7 +22,7 @@ const SIGNS: Readonly<Record<PageName, string>> = {
   realm: 'Company login',
   users: 'Ada Lovelace',
   user: 'auth0|5f7c8ec7c33c6c004bbafe82',
-  unlinked: 'No links yet',
+  unlinked: 'No links or usernames yet',
   strange: 'U+202E',
   oidcProfile: 'https://login.example.com',
   passwordProfile: 'any',
@@ -87,7 +87,7 @@ async function chooseFile(page: Page): Promise<void> {
 const OPENED: readonly (readonly [string, PageName, (page: Page) => Promise<void>, string])[] = [
   ['the first users of a CSV file', 'transfer', chooseFile, 'The first users'],
   ['a change', 'changesOfRealm', (page) => page.locator('.entry-row').first().click(), 'Sequence'],
-  ['the history of a link', 'user', (page) => press(page, 'History of jane.doe'), 'Password link created'],
+  ['the history of a username', 'user', (page) => press(page, 'History of jane.doe'), 'Username created'],
   ['the form of an invitation', 'access', (page) => press(page, 'New invitation'), 'May import and export'],
 ];
 

@@ -80,7 +80,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByText('Enter the name.').waitFor();
     await page.getByText('Enter the URL.').waitFor();
     await expectNoErrors(window);
-    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('Name', { exact: true }).fill(name);
     await page.getByLabel('URL').fill('javascript:globalThis.scriptsRan=true');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.locator('.field-error').filter({ hasText: 'http' }).waitFor();
@@ -110,7 +110,9 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectNoErrors(window);
 
     await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByLabel('Name').fill(`${HOSTILE_TEXTS.script}${view.scheme}${view.viewport.width}`);
+    await page
+      .getByLabel('Name', { exact: true })
+      .fill(`${HOSTILE_TEXTS.script}${view.scheme}${view.viewport.width}`);
     await page.getByLabel('Maximum events per message').fill('500');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('A whole number from 1 to 100').waitFor();
@@ -177,7 +179,7 @@ test('a conflicting edit of a webhook shows both versions before saving', async 
   const window = await openSignedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
-  await page.getByLabel('Name').fill('Mine');
+  await page.getByLabel('Name', { exact: true }).fill('Mine');
   expect((await service.put(`/admin/v1/webhooks/${id}`, admin, { data: { events_max: 7 } })).status).toBe(
     200,
   );
@@ -211,7 +213,7 @@ test('a webhook deleted during its edit is reported as not found', async () => {
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
   await service.del(`/admin/v1/webhooks/${id}`, admin);
-  await page.getByLabel('Name').fill('Too late');
+  await page.getByLabel('Name', { exact: true }).fill('Too late');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectError(/404/);
@@ -239,7 +241,7 @@ test('the Webhooks page without webhooks explains them, and rejects a loopback U
   const window = await openSignedIn(fresh, '#/webhooks', { scope: ADMIN });
   await window.page.getByText('No webhooks yet').waitFor();
   await window.page.getByRole('button', { name: 'New webhook' }).click();
-  await window.page.getByLabel('Name').fill('Inside');
+  await window.page.getByLabel('Name', { exact: true }).fill('Inside');
   await window.page.getByLabel('URL').fill('http://127.0.0.1:1/inside');
   await window.page.getByRole('button', { name: 'Create' }).click();
   await window.page.locator('.field-error').waitFor();

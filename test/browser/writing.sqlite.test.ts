@@ -61,7 +61,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('E-mail', { exact: true }).fill('mary@example.com');
       await press(page, 'Create');
       await page.getByRole('heading', { name: 'Mary Shelley' }).waitFor();
-      await page.getByText('No links yet').waitFor();
+      await page.getByText('No links or usernames yet').waitFor();
       await press(page, 'Edit');
       await page.getByLabel('Given name').fill('Mary');
       await press(page, 'Save');
@@ -127,11 +127,11 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 
   describe('links of a user', () => {
-    test('OIDC links of a user are added, edited and removed', async () => {
+    test('links of a user are added, edited and removed', async () => {
       const window = await openSignedIn(service, pagePaths(shop).user, { view });
       const { page } = window;
-      await press(page, 'Add OIDC link');
-      await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
+      await press(page, 'Add link');
+      await page.getByLabel('Provider').selectOption({ label: 'Partner portal' });
       expect(await page.getByLabel('Issuer').inputValue()).toBe('https://partners.example.org');
       await page.getByLabel('Subject', { exact: true }).fill('auth0|5f7c8ec7c33c6c004bbafe82');
       await page.getByLabel('Issuer').fill('https://login.example.com');
@@ -145,29 +145,29 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Issuer').fill('https://partners.example.org');
       await page.getByLabel('Subject', { exact: true }).fill('new-subject');
       await press(page, 'Create');
-      await link(window, 'OIDC link new-subject').waitFor();
+      await link(window, 'link new-subject').waitFor();
       await press(page, 'Edit new-subject');
-      expect(await page.getByRole('dialog').getByLabel('OIDC profile').count()).toBe(0);
+      expect(await page.getByRole('dialog').getByLabel('Provider').count()).toBe(0);
       await page.getByLabel('Subject', { exact: true }).fill('newer-subject');
       await press(page, 'Save');
-      await link(window, 'OIDC link newer-subject').waitFor();
+      await link(window, 'link newer-subject').waitFor();
       await press(page, 'Remove newer-subject');
       await press(page, 'Remove');
-      await saved(page, 'The OIDC link was removed.');
-      await link(window, 'OIDC link newer-subject').waitFor({ state: 'detached' });
+      await saved(page, 'The link was removed.');
+      await link(window, 'link newer-subject').waitFor({ state: 'detached' });
       await expectNoErrors(window);
     });
 
-    test('password links of a user are added, edited and removed without showing a password', async () => {
+    test('usernames of a user are added, edited and removed without showing a password', async () => {
       const window = await openSignedIn(service, pagePaths(shop).user, { view });
       const { page } = window;
-      await press(page, 'Add password link');
+      await press(page, 'Add username');
       await page.getByLabel('Username', { exact: true }).fill('jane.second');
       await page.getByLabel('Password', { exact: true }).fill('short');
       await press(page, 'Create');
       await page.getByText('Enter at least 8 characters, not 5.').waitFor();
       await page.getByLabel('Password', { exact: true }).fill('correct horse battery');
-      const added = link(window, 'password link jane.second');
+      const added = link(window, 'username jane.second');
       const busy = page.getByRole('dialog').getByText('The service is busy.');
       for (let isBusy = true; isBusy; ) {
         await press(page, 'Create');
@@ -180,10 +180,10 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Edit jane.second');
       await page.getByLabel('Username', { exact: true }).fill('jane.third');
       await press(page, 'Save');
-      await link(window, 'password link jane.third').waitFor();
+      await link(window, 'username jane.third').waitFor();
       await press(page, 'Remove jane.third');
       await press(page, 'Remove');
-      await link(window, 'password link jane.third').waitFor({ state: 'detached' });
+      await link(window, 'username jane.third').waitFor({ state: 'detached' });
       await expectNoErrors(window);
     });
   });
@@ -205,7 +205,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByText('https://outlet.example/callback').waitFor();
       const realm = await fragment(window);
 
-      await press(page, 'New OIDC profile');
+      await press(page, 'New provider');
       await page.getByLabel('Name', { exact: true }).fill('Staff login');
       await page.getByLabel('Discovery URL').fill('https://staff.example/.well-known/openid-configuration');
       await page.getByLabel('Client ID').fill('outlet');
@@ -219,7 +219,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByRole('heading', { name: 'Staff sign-in' }).waitFor();
       await press(page, 'Delete');
       await confirm(page, 'Delete');
-      await page.getByText('No OIDC profiles yet').waitFor();
+      await page.getByText('No providers yet').waitFor();
 
       await makePasswordProfile(page);
       await window.page.evaluate(`location.hash = '${realm}'`);

@@ -91,7 +91,7 @@ function instantOf(day: string, time: string): string {
 
 const KINDS = [
   { id: '', label: 'All kinds' },
-  ...Object.values(RESOURCES).map(({ name: id }) => ({ id, label: capitalized(resourceLabel(id).many) })),
+  ...Object.values(RESOURCES).map(({ name: id, words }) => ({ id, label: capitalized(words[1]) })),
 ];
 const EVENTS = [
   { id: '', label: 'All events' },

@@ -66,7 +66,7 @@ export function PersonSearch({ initial = '', onTerm, otherThan, onPerson }: Pers
     <>
       <search class="find">
         <label for={field} class="unseen">
-          Name, e-mail, username, subject, ID, or a link
+          Name, e-mail, username, subject, ID or URL
         </label>
         <Icon name="find" />
         <input
@@ -164,8 +164,8 @@ const SEARCH_EXAMPLES = [
   ['A name, an e-mail address or a username', 'the beginning of one word is enough: “doe” finds Jane Doe'],
   ['Several words', 'each must match: “jane doe”'],
   ['A subject', 'exact; put the issuer before it if several issuers use the same'],
-  ['The ID of a user or of a link', 'from a log line or a token'],
-  ['A link', 'to a record in the API or in this console'],
+  ['The ID of a user, link or username', 'from a log line or a token'],
+  ['A URL', 'of a record in the API or in this console'],
 ] as const;
 
 function Hints({ isOfAllRealms }: { readonly isOfAllRealms: boolean }) {

@@ -1,30 +1,31 @@
-import { RESOURCES } from '../../api/records.ts';
-import type { Description } from '../../description.ts';
 import type { PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { LINK_KINDS, type LinkKind } from '../user/load_user.ts';
 import { RecordPage, realmBreadcrumbs } from './record_views.tsx';
+
+const [PROVIDER, PASSWORD] = LINK_KINDS;
 
 export function OidcProfilePage({ parameters }: PageProps) {
   return (
     <RecordPage
-      {...ofProfile(RESOURCES.oidcProfiles, parameters)}
+      {...ofProfile(PROVIDER, parameters)}
       facts={({ links }) => <RedirectUri uri={links['callback-endpoint'] ?? ''} />}
     />
   );
 }
 
 export function PasswordProfilePage({ parameters }: PageProps) {
-  return <RecordPage {...ofProfile(RESOURCES.passwordProfiles, parameters)} />;
+  return <RecordPage {...ofProfile(PASSWORD, parameters)} />;
 }
 
-/** The page of a profile that users sign in through. */
-function ofProfile(description: Description, { realm = '', profile = '' }: PageProps['parameters']) {
+/** The page of a provider or a password profile. */
+function ofProfile(kind: LinkKind, { realm = '', profile = '' }: PageProps['parameters']) {
   return {
-    ...{ description, recordKey: [realm, profile], breadcrumbs: realmBreadcrumbs(realm) },
-    consequence: 'User links to it are deleted as well.',
+    ...{ description: kind.profiles, recordKey: [realm, profile], breadcrumbs: realmBreadcrumbs(realm) },
+    consequence: `Its ${kind.description.words[1]} are deleted as well.`,
     after: href('realms', realm),
   };
 }

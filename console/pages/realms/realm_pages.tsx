@@ -1,14 +1,16 @@
 import type { ComponentProps } from 'preact';
 import { RESOURCES } from '../../api/records.ts';
-import type { Description } from '../../description.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href, navigate } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { EmptyState } from '../../parts/notices.tsx';
-import { capitalized, resourceLabel, valueLabel } from '../../parts/resource_labels.ts';
+import { capitalized, valueLabel } from '../../parts/resource_labels.ts';
 import { hasScope, session } from '../../session/session.ts';
+import { LINK_KINDS, type LinkKind } from '../user/load_user.ts';
 import { CreateButton, RecordList, RecordPage } from './record_views.tsx';
+
+const [PROVIDER, PASSWORD] = LINK_KINDS;
 
 /** All realms visible to this session. */
 export function RealmsPage() {
@@ -32,7 +34,7 @@ export function RealmsPage() {
         more={({ id }) => id}
         empty={
           <EmptyState icon="realms" title="No realms yet">
-            <p>A realm holds users and the profiles they sign in through. Create one to start.</p>
+            <p>A realm holds users and the ways in which they sign in. Create one to start.</p>
           </EmptyState>
         }
       />
@@ -40,7 +42,7 @@ export function RealmsPage() {
   );
 }
 
-/** A realm with its profiles. */
+/** A realm with its providers and password profiles. */
 export function RealmPage({ parameters: { realm = '' } }: PageProps) {
   const state = useObservable(session);
   return (
@@ -49,7 +51,7 @@ export function RealmPage({ parameters: { realm = '' } }: PageProps) {
         description={RESOURCES.realms}
         recordKey={[realm]}
         breadcrumbs={[{ label: 'Realms', href: href('realms') }]}
-        consequence="All of its users, links and profiles are deleted as well."
+        consequence="Its users, links, usernames, providers and password profiles are deleted as well."
         after={href('realms')}
         actions={
           hasScope(state, 'users:read') && (
@@ -63,24 +65,23 @@ export function RealmPage({ parameters: { realm = '' } }: PageProps) {
         <>
           <Profiles
             realm={realm}
-            description={RESOURCES.oidcProfiles}
-            path="oidc-profiles"
+            kind={PROVIDER}
             introduction={<ProviderSteps />}
             hintsFor={() => PROVIDER_HINTS}
           />
-          <Profiles realm={realm} description={RESOURCES.passwordProfiles} path="password-profiles" />
+          <Profiles realm={realm} kind={PASSWORD} />
         </>
       )}
     </>
   );
 }
 
-/** How a provider and its profile come to know each other. */
+/** How a provider and this realm come to know each other. */
 function ProviderSteps() {
   return (
     <ol class="steps">
       <li>Register an application at the provider: it has a client ID and a client secret then.</li>
-      <li>Create the profile here, with both.</li>
+      <li>Create the provider here, with both.</li>
       <li>Copy the redirect URI from the page that opens.</li>
       <li>Add it to the application at the provider.</li>
     </ol>
@@ -97,25 +98,26 @@ const PROVIDER_HINTS = {
 
 interface ProfilesProps extends Pick<ComponentProps<typeof CreateButton>, 'introduction' | 'hintsFor'> {
   readonly realm: string;
-  readonly description: Description;
-  readonly path: string;
+  readonly kind: LinkKind;
 }
 
-function Profiles({ realm, description, path, ...form }: ProfilesProps) {
-  const { many } = resourceLabel(description.name);
+function Profiles({ realm, kind, ...form }: ProfilesProps) {
+  const { profiles, description: links } = kind;
+  const [, many] = profiles.words;
+  const path = profiles.collections.at(-1) ?? '';
   return (
     <section class="section" aria-label={many}>
       <div class="card-head">
         <h2>{capitalized(many)}</h2>
         <CreateButton
           {...form}
-          description={description}
+          description={profiles}
           parentKey={[realm]}
           onDone={({ record }) => navigate(href('realms', realm, path, record.id))}
         />
       </div>
       <RecordList
-        description={description}
+        description={profiles}
         parentKey={[realm]}
         hrefOf={({ id }) => href('realms', realm, path, id)}
         more={({ issuer, username_format: format }) =>
@@ -123,7 +125,7 @@ function Profiles({ realm, description, path, ...form }: ProfilesProps) {
         }
         empty={
           <EmptyState icon="profile" title={`No ${many} yet`}>
-            <p>{description.summary} Once it exists, users of this realm can be linked to it.</p>
+            <p>{`${profiles.summary} Once it exists, users of this realm can have ${links.words[1]}.`}</p>
           </EmptyState>
         }
       />

@@ -97,7 +97,7 @@ export function CreateButton(props: CreateButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const state = useObservable(session);
   if (!canCreateOrDelete(state, description)) return null;
-  const { one } = resourceLabel(description.name);
+  const [one] = description.words;
   return (
     <>
       <button type="button" class="button button-main" onClick={() => setOpen(true)}>
@@ -131,12 +131,12 @@ interface RecordPageProps {
   readonly facts?: (loaded: LinkedRecord) => ComponentChildren;
 }
 
-/** The head and the facts of a realm or a profile. */
+/** The head and the facts of a realm, a provider or a password profile. */
 export function RecordPage({ breadcrumbs, actions, facts, ...props }: RecordPageProps) {
   const { description, recordKey } = props;
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), recordKey);
   const { answer, reload } = fetched;
-  const { one } = resourceLabel(description.name);
+  const [one] = description.words;
   return (
     <>
       <PageHead
@@ -168,7 +168,7 @@ interface RecordActionsProps
   readonly onChanged: () => void;
 }
 
-/** Edits or deletes a realm or a profile; hidden without the scope. */
+/** Edits or deletes a realm, a provider or a password profile; hidden without the scope. */
 function RecordActions(props: RecordActionsProps) {
   const { description, recordKey, loaded, consequence, after, onChanged } = props;
   const [action, setAction] = useState<'edit' | 'delete'>();

@@ -6,7 +6,6 @@ import { useObservable } from '../../observable.ts';
 import type { Operation } from '../../openapi/document.ts';
 import type { Draft, RequestField } from '../../openapi/request.ts';
 import { plainText } from '../../parts/confusables.ts';
-import { inSentence, resourceLabel } from '../../parts/resource_labels.ts';
 import { hasScope, session } from '../../session/session.ts';
 
 /** Paths of administration name realms by another word. */
@@ -74,8 +73,8 @@ export function RecordPicker(props: RecordPickerProps) {
     if (!isReadable || !items || isListed || value !== chosen.current) return;
     choose(isUnchosen ? '' : (items[0]?.id ?? ''));
   }, [items]);
-  const { one, many } = resourceLabel(description.name);
-  const empty = emptyOption ?? (value === '' && `Choose the ${inSentence(one)}…`);
+  const [one, many] = description.words;
+  const empty = emptyOption ?? (value === '' && `Choose the ${one}…`);
   if (items && items.length > 0 && !isTyped && (isListed || value === '')) {
     return (
       <select

@@ -7,7 +7,6 @@ import { href, navigate } from '../../layout/router.ts';
 import { plainText } from '../../parts/confusables.ts';
 import { confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { Loaded } from '../../parts/notices.tsx';
-import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { LinkHistory } from './history.tsx';
 import { type Link, type LinkKind, nameOf, providerName, type UserWithLinks } from './load_user.ts';
@@ -70,7 +69,7 @@ export function UserDialog({ realm, loaded, action, onChanged, onRemoved, onClos
       );
     case 'history':
       return (
-        <Dialog title="History of this link" onClose={onClose}>
+        <Dialog title={`History of this ${action.link.description.words[0]}`} onClose={onClose}>
           <LinkHistory realm={realm} user={user} link={action.link.record.id} />
         </Dialog>
       );
@@ -114,7 +113,7 @@ function isOnlyLink({ links, hasMore, forbidden }: UserWithLinks): boolean {
   return links.length === 1 && !hasMore && forbidden.length === 0;
 }
 
-/** The providers through which a user without its links cannot sign in. */
+/** The providers and password profiles through which a user without its links and usernames cannot sign in. */
 function LostProviders({ links, hasMore }: UserWithLinks) {
   if (links.length === 0) return null;
   return (
@@ -124,10 +123,10 @@ function LostProviders({ links, hasMore }: UserWithLinks) {
         <span key={id}>
           {index > 0 && ', '}
           {first && <UntrustedText text={providerName(first)} />}
-          {others.length > 0 && ` (${others.length + 1} links)`}
+          {others.length > 0 && ` (${others.length + 1} ${first?.description.words[1]})`}
         </span>
       ))}
-      {hasMore && ' and other providers'}.
+      {hasMore && ' and others'}.
     </p>
   );
 }
@@ -156,8 +155,8 @@ function DeleteUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
             <strong>
               <UntrustedText text={String(name)} />
             </strong>{' '}
-            and all of its links are deleted. The audit log keeps the old values: erase the user to remove
-            those too.
+            and all of its links and usernames are deleted. The audit log keeps the old values: erase the user
+            to remove those too.
           </p>
           <LostProviders {...loaded} />
         </>
@@ -233,7 +232,8 @@ function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
         <strong>
           <UntrustedText text={String(record.name)} />
         </strong>{' '}
-        and all of its links are deleted, and so is all personal data in the audit log. This cannot be undone.
+        and all of its links and usernames are deleted, and so is all personal data in the audit log. This
+        cannot be undone.
       </p>
       <LostProviders {...loaded} />
     </ActionDialog>
@@ -255,7 +255,7 @@ function AddLinkDialog({ userKey, kind, from, onDone, onClose }: AddLinkProps) {
   const fetched = useFetch((signal) => recordPages(profiles, [realm], 'created_at')('', signal), []);
   if (!fetched.answer) {
     return (
-      <Dialog title={`New ${resourceLabel(description.name).one}`} onClose={onClose}>
+      <Dialog title={`New ${description.words[0]}`} onClose={onClose}>
         <Loaded fetched={fetched}>{() => null}</Loaded>
       </Dialog>
     );
@@ -294,13 +294,13 @@ function copiedValues(
   return Object.fromEntries(same);
 }
 
-/** What the user has typed stays: a hint says what the profile has. */
+/** What the user has typed stays: a hint says what the provider has. */
 function differingHints(
   values: Readonly<Record<string, unknown>>,
   copied: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   const differing = Object.entries(copied).filter(([member, value]) => values[member] !== value);
   return Object.fromEntries(
-    differing.map(([member, value]) => [member, `The selected profile has ${plainText(value)}.`]),
+    differing.map(([member, value]) => [member, `The selected provider has ${plainText(value)}.`]),
   );
 }

@@ -122,7 +122,8 @@ function ChangeList({ changes, isListed, restoreOf }: ChangeListProps) {
           {pages.next !== undefined && (
             <div class="stack-tight">
               <p class="faint">
-                Only the newest {pages.items.length} changes of this user and its links were searched.
+                Only the newest {pages.items.length} changes of this user, its links and usernames were
+                searched.
               </p>
               <div class="actions">
                 <button type="button" class="button" disabled={isBusy} onClick={() => onOlder(pages)}>

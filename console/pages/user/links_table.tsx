@@ -1,9 +1,8 @@
-import { RESOURCES } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { plainText } from '../../parts/confusables.ts';
 import { CopyButton } from '../../parts/copy.tsx';
-import { inSentence, memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
+import { inSentence, memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
@@ -17,14 +16,14 @@ interface RowProps {
   readonly onAction: (action: Action) => void;
 }
 
-/** The links of a user. */
+/** The links and usernames of a user. */
 export function LinksTable({ links, ...row }: RowProps & { readonly links: readonly Link[] }) {
   return (
     <div class="table-frame">
       <table class="links stacked">
         <thead>
           <tr>
-            <th scope="col">Provider</th>
+            <th scope="col">Through</th>
             <th scope="col">Subject or username</th>
             <th scope="col">Since</th>
             <th scope="col">Changed</th>
@@ -58,7 +57,7 @@ function LinkRow({ link, realm, originOf, onAction }: RowProps & { readonly link
     </button>
   );
   return (
-    <tr aria-label={`${resourceLabel(description.name).one} ${plainText(name)}`}>
+    <tr aria-label={`${description.words[0]} ${plainText(name)}`}>
       <td>
         <Provider realm={realm} link={link} />
       </td>
@@ -85,11 +84,10 @@ function LinkRow({ link, realm, originOf, onAction }: RowProps & { readonly link
 
 /** The profile of a link, with the issuer of the link. */
 function Provider({ realm, link: { record, profile } }: { readonly realm: string; readonly link: Link }) {
-  const kind = profile.description === RESOURCES.oidcProfiles ? 'oidc-profiles' : 'password-profiles';
   const isOther = profile.record?.issuer !== undefined && record.issuer !== profile.record.issuer;
   return (
     <>
-      <a href={href('realms', realm, kind, profile.id)}>
+      <a href={href('realms', realm, profile.description.collections.at(-1) ?? '', profile.id)}>
         {profile.record ? <UntrustedText text={String(profile.record.name)} /> : <code>{profile.id}</code>}
       </a>
       {!profile.record && <p class="faint small">Deleted, or not visible to this session.</p>}

@@ -11,11 +11,11 @@ import {
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
 
-/** A link of a user. */
+/** A link or a username of a user. */
 export interface Link {
   readonly description: Description;
   readonly record: ApiRecord;
-  /** The profile of the link. */
+  /** Its provider or password profile. */
   readonly profile: Profile;
 }
 

@@ -25,11 +25,10 @@ const { users, passwordProfileInfos } = RESOURCES;
 const LINKS_MAX = 40;
 const USERNAMES_MAX = SCHEMA.limits.passwordsPerRequestMax;
 const PASSWORD = passwordProfileInfos.fields.find(({ kind }) => kind === 'password') as Field;
-const TOO_MANY = `At most ${LINKS_MAX} links move at once, ${USERNAMES_MAX} of them usernames. Move some by themselves first.`;
-const LINK_MOVES = 'The link gets a new ID.';
+const TOO_MANY = `At most ${LINKS_MAX} links and usernames move at once, ${USERNAMES_MAX} of them usernames. Move some by themselves first.`;
 const USER_MERGES =
-  'All links get new IDs. The first user is deleted with its name and e-mail address. Either all of this happens, or nothing.';
-const GONE = 'Nothing was moved: one of the two users, or a link, no longer exists.';
+  'All links and usernames get new IDs. The first user is deleted with its name and e-mail address. Either all of this happens, or nothing.';
+const GONE = 'Nothing was moved: one of the two users, or a link or username, no longer exists.';
 
 interface MoveProps {
   readonly realm: string;
@@ -53,7 +52,7 @@ export function MoveDialog(props: MoveProps) {
 }
 
 function titleOf(link: Link | undefined): string {
-  return link ? 'Move this link to another user' : 'Merge this user into another';
+  return link ? `Move this ${link.description.words[0]} to another user` : 'Merge this user into another';
 }
 
 /** Both users and what moves as they are now, and the request that deletes it. */
@@ -86,9 +85,10 @@ interface MoveConfirmationProps extends MoveProps {
 function MoveConfirmation(props: MoveConfirmationProps) {
   const { realm, user, link, target, onTarget, passwords, onPasswords, onClose } = props;
   const keys = useMemo(() => new Map<string, string>(), []);
+  const noun = link?.description.words[0];
   const fetched = useFetch((signal) => readMove(props, target, signal), []);
   const { run, isBusy, problem } = useAction(() => {
-    announce(link ? 'The link was moved.' : 'The users were merged.');
+    announce(link ? `The ${noun} was moved.` : 'The users were merged.');
     if (link) onClose();
     else navigate(href('realms', realm, 'users', target));
   }, fetched.reload);
@@ -122,7 +122,7 @@ function MoveConfirmation(props: MoveConfirmationProps) {
       onClose={onClose}
     >
       <Loaded fetched={fetched}>{(now) => <Summary {...now} />}</Loaded>
-      {move && <p>{move.isTooMany ? TOO_MANY : link ? LINK_MOVES : USER_MERGES}</p>}
+      {move && <p>{move.isTooMany ? TOO_MANY : link ? `The ${noun} gets a new ID.` : USER_MERGES}</p>}
       {!move?.isTooMany &&
         move?.usernames.map((each) => (
           <Control

@@ -9,7 +9,7 @@ import { useObservable } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { EmptyState, Loaded, Loading, ProblemNote } from '../../parts/notices.tsx';
-import { capitalized, resourceLabel } from '../../parts/resource_labels.ts';
+import { capitalized } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, type SessionState, session } from '../../session/session.ts';
@@ -122,8 +122,7 @@ function RemovedLink({ link, onAction }: RemovedLinkProps) {
       <Icon name="history" />
       <div class="stack-tight">
         <p>
-          The {resourceLabel(description.name).one} <UntrustedText text={nameOf(link)} isIdentifier /> was
-          removed.
+          The {description.words[0]} <UntrustedText text={nameOf(link)} isIdentifier /> was removed.
         </p>
         <button type="button" class="button" onClick={() => onAction({ kind: 'add', links, from: record })}>
           Undo
@@ -194,7 +193,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
                   class="button"
                   onClick={() => onAction({ kind: 'add', links: kind })}
                 >
-                  <Icon name="add" /> Add {resourceLabel(kind.description.name).one}
+                  <Icon name="add" /> Add {kind.description.words[0]}
                 </button>
               ),
             )}
@@ -210,24 +209,24 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
           />
         )}
         {links.length === 0 && forbidden.length < LINK_KINDS.length && (
-          <EmptyState icon="link" title="No links yet">
-            <p>Link the user to a subject at an issuer, or to a username with a password.</p>
+          <EmptyState icon="link" title="No links or usernames yet">
+            <p>Link the user to a subject at an issuer, or add a username with a password.</p>
           </EmptyState>
         )}
         {hasMore && (
           <div class="note note-warn">
             <Icon name="warning" />
             <div class="stack-tight">
-              <p>Showing the first {links.length} links of this user.</p>
+              <p>Showing the first {links.length} links and usernames of this user.</p>
               <button type="button" class="button" disabled={isWaiting} onClick={onMore}>
-                Show more links
+                Show more
               </button>
             </div>
           </div>
         )}
         {forbidden.length > 0 && (
           <p class="faint small">
-            Not visible to this session: {forbidden.map(({ name }) => resourceLabel(name).many).join(', ')}.
+            Not visible to this session: {forbidden.map(({ words }) => words[1]).join(', ')}.
           </p>
         )}
         {hasScope(state, STATE_SCOPE) && <SignInState realm={realm} loaded={loaded} />}
@@ -243,7 +242,7 @@ function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps)
   );
 }
 
-/** Restores members of the user and its OIDC links: passwords and usernames stay as they are. */
+/** Restores members of the user and its links: usernames and passwords stay as they are. */
 function restoreOf(
   { kind, what, record_id: id, before, withheld }: Entry,
   { user, links }: UserWithLinks,
