@@ -41,7 +41,7 @@ const PEOPLE: readonly (readonly [given: string, family: string, mailbox: string
 
 type DemoRealm = Awaited<ReturnType<typeof createRealm>>;
 
-/** Creates the records, and changes some. Returns the URLs of an OIDC link and a username of Jane. */
+/** Creates the records, and changes some. Returns the URLs of a link and a username of Jane. */
 export async function createDemoRecords(directory: DirectoryClient) {
   const home = await createRealm(directory, 'Buyer Organization');
   const other = await createRealm(directory, 'Wholesale — Großhandel');

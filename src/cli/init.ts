@@ -104,7 +104,7 @@ function printNextSteps(
   printLine(`
 realm             ${realmId}
 password profile  ${profileId}
-client            ${client.clientId} (may read OIDC and password links in this realm)
+client            ${client.clientId} (may read links and usernames in this realm)
 secret            ${secret} (shown once)
 
 1. Serve:

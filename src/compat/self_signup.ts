@@ -53,7 +53,7 @@ export function refuseSelfSignup(call: Call, accountRealm: AnyRecord | undefined
 }
 
 /**
- * Creates the user and the password link in one commit, within the budget of sign-ups. Rejects with Fault `conflict` if the username is
+ * Creates the user and the username in one commit, within the budget of sign-ups. Rejects with Fault `conflict` if the username is
  * taken, and with `overloaded`, without hashing the password.
  */
 export async function signUp(

@@ -38,7 +38,7 @@ export const ROLES = {
   support: {
     // Without passwords: a session that sets a password can take over the account.
     scopes: [...READ_SCOPES, 'history:read', 'oidc-profile-infos:write', 'sign-in-throttles:write'],
-    summary: 'also see sign-ins, change OIDC links, and lift throttles',
+    summary: 'also see sign-ins, change links, and lift throttles',
   },
   everything: {
     scopes: SCOPES.filter((scope) => scope !== 'transfer'),

@@ -202,7 +202,7 @@ export const USER_SIGN_IN_OPERATIONS: readonly Operation<SignInDeps>[] = [
     },
     document: () => ({
       ...documented(passwordProfileInfo, LIFT_PATH),
-      summary: 'Have attempts to sign in to a password link checked again, at most three times an hour.',
+      summary: 'Have attempts to sign in with a username checked again, at most three times an hour.',
       success: { status: 204, description: 'All its wrong passwords are forgotten.' },
       faults: ['unknown_outcome'],
     }),
