@@ -15,6 +15,7 @@ import {
   queryRows,
   runOnFile,
 } from '../support/backup_fixtures.ts';
+import { runMeasured } from '../support/peak_memory.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -126,18 +127,13 @@ describe('a checkpoint file', () => {
     expect(few.report).toMatchObject({ clean: true, checkpoints: heads.length });
     expect(many.report).toMatchObject({ clean: false, checkpoints: heads.length, findings: [] });
     expect(many.report.unsigned_lines).toHaveLength(200 * 17 + 1);
-    expect(many.bytes - few.bytes).toBeLessThan(200_000_000);
+    expect(many.peakBytes - few.peakBytes).toBeLessThan(200_000_000);
   });
 });
 
 /** Verifies in a separate process, and returns its report and peak memory. */
 async function measured(file: string) {
   const words = ['audit', 'verify', '--checkpoints', file, '--json', '--database', `sqlite:${path}`];
-  const child = Bun.spawn([AUTHREALM, ...words], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { PATH: process.env.PATH ?? '' },
-  });
-  const report = JSON.parse(await new Response(child.stdout).text());
-  await child.exited;
-  return { report, bytes: child.resourceUsage()?.maxRSS ?? Number.NaN };
+  const { stdout, peakBytes } = await runMeasured([AUTHREALM, ...words]);
+  return { report: JSON.parse(stdout), peakBytes };
 }

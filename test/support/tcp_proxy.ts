@@ -8,6 +8,8 @@ export interface TcpProxy {
   /** Holds back data in both directions until `resume`. New clients are accepted. */
   stall(): void;
   resume(): void;
+  /** Whether data with this word is held back on a connection that is still open. */
+  isHeld(word: string): boolean;
   /** Delays all data by this time. */
   delay(milliseconds: number): void;
   /** Closes every connection. */
@@ -43,6 +45,10 @@ function recognizer(): (piece: Buffer, word: string | undefined) => boolean {
   };
 }
 
+function write(to: Socket, piece: Uint8Array): void {
+  if (!to.destroyed) to.write(piece);
+}
+
 interface Trap {
   readonly word: string;
   readonly fault: ConnectionFault;
@@ -55,23 +61,22 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   let late = 0;
   /** When the last delayed data of a connection will be written. */
   const dueAt = new WeakMap<Socket, number>();
-  let waiting: (() => void)[] | undefined;
+  let waiting: { readonly to: Socket; readonly piece: Uint8Array }[] | undefined;
   let roundTrips = 0;
   let trap: Trap | undefined;
 
   /** Writes data after the delay, and after all data that is already delayed on that connection. */
   function pass(to: Socket, piece: Uint8Array): void {
-    const write = () => void (to.destroyed || to.write(piece));
     const now = performance.now();
     const due = Math.max(now + late, dueAt.get(to) ?? 0);
-    if (waiting) waiting.push(write);
+    if (waiting) waiting.push({ to, piece });
     else if (late > 0 || dueAt.has(to)) {
       dueAt.set(to, due);
       setTimeout(() => {
         if (dueAt.get(to) === due) dueAt.delete(to);
-        write();
+        write(to, piece);
       }, due - now);
-    } else write();
+    } else write(to, piece);
   }
 
   const server = createServer((client) => {
@@ -121,10 +126,11 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       waiting ??= [];
     },
     resume() {
-      const writes = waiting ?? [];
+      const held = waiting ?? [];
       waiting = undefined;
-      for (const write of writes) write();
+      for (const { to, piece } of held) write(to, piece);
     },
+    isHeld: (word) => !!waiting?.some(({ to, piece }) => !to.destroyed && Buffer.from(piece).includes(word)),
     delay(milliseconds) {
       late = milliseconds;
     },

@@ -1,0 +1,18 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runCommand } from './processes.ts';
+import { freshFolder } from './service.ts';
+
+/**
+ * Runs a program of Bun to its end. Returns its peak memory in bytes as well: the `resourceUsage` of a child includes the memory of this
+ * process, of which it is a copy before it runs the program.
+ */
+export async function runMeasured(command: readonly string[]) {
+  const folder = freshFolder();
+  const [reporter, status] = [join(folder, 'reporter.ts'), join(folder, 'status')];
+  const copy = `copyFileSync('/proc/self/status', ${JSON.stringify(status)})`;
+  writeFileSync(reporter, `import { copyFileSync } from 'node:fs';\nprocess.on('exit', () => ${copy});\n`);
+  const result = await runCommand(command, { BUN_OPTIONS: `--preload ${reporter}` });
+  const [, peakKib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(status, 'utf8')) ?? [];
+  return { ...result, peakBytes: Number(peakKib) * 1_024 };
+}
