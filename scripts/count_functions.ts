@@ -15,7 +15,7 @@ import {
 import { API } from 'typescript/unstable/async';
 
 /**
- * Counts the functions and files of src/ that run during one GET of an OIDC link by ID, one POST of a link and one PUT of it, with a
+ * Counts the functions and files of src/ that run during one GET of a link by ID, one POST of a link and one PUT of it, with a
  * cached token, on both engines. Fails if a request runs through more than its ceiling. `--names` lists them.
  */
 

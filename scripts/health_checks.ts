@@ -12,7 +12,7 @@ interface AlertRule {
   readonly annotations: { readonly description: string; readonly runbook: string };
 }
 
-/** Rules without a value: that the page was answered shows that the service is up. */
+/** The first is known to be up, because it answered the page. The console cannot evaluate the expression of the second. */
 const UNCHECKED = ['AuthrealmDown', 'AuthrealmBackupMissing'];
 
 export function readHealthChecks(): readonly HealthCheck[] {

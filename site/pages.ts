@@ -48,7 +48,7 @@ function pathOf(source: string): string {
   return (path.includes('/') ? path : path.toLowerCase()).replace(/\.md$/, '.html');
 }
 
-/** The front page, once the owner has named the package: what runs it, and installs it under the name that programs import. */
+/** The front page. Once the owner has named the package, it has the npm commands that run it and install it as `authrealm`, and no clone. */
 export function withInstallation(text: string, { registryName: name }: Pick<Owner, 'registryName'>): string {
   if (name === '') return text;
   const block = `\`\`\`sh\nnpx --yes -- ${name} demo\n\`\`\`\n\nFor programs: \`npm install authrealm@npm:${name}\`.`;

@@ -34,12 +34,14 @@ export function openAdministration(
       const genuine = (await engine.access.consoleSessions(now)).filter(({ isForged }) => !isForged);
       return genuine.map(({ actor, person, ...session }) => {
         // A session by a link has no person.
-        const found = person && (openPerson(logKeys, person) as { readonly name: string });
-        return { ...session, actor, label: found ? found.name : actor.replace(LINK_ACTOR_PREFIX, '') };
+        if (person === undefined) return { ...session, actor, label: actor.replace(LINK_ACTOR_PREFIX, '') };
+        const { name } = openPerson(logKeys, person) as { readonly name: string };
+        return { ...session, actor, label: name };
       });
     },
     /** Everything held about a user. */
-    subjectAccess: subjectAccess.bind(null, auditDeps),
+    subjectAccess: (person: Person, auditContext: AuditContext) =>
+      subjectAccess(auditDeps, person, auditContext),
     /** Erases a user; undefined if there is no trace of one. `bytes`: undefined where database files still have some. */
     async erase(person: Person, auditContext: AuditContext) {
       const erased = await eraseUser(

@@ -66,7 +66,7 @@ const ROWS = {
     status: 400,
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
-  /** A wrong password, an unknown username, or a profile outside the account realm: see `access.refused` in the log. */
+  /** A wrong password or an unknown username; or another realm than the account realm, which the log has as `access.refused`. */
   authentication_failed: { status: 400, detail: 'authentication failed' },
   /** See docs/filters.md. Quote a value with a comma, a parenthesis or a quote. */
   malformed_filter: {
@@ -163,7 +163,7 @@ const ROWS = {
    * docs/guides/rates-and-overload.md#overload.
    */
   overloaded: { status: 503, detail: 'Too much work of this kind is waiting; try again' },
-  /** Compare the entry in `--issuers-file`, or the OIDC profile, with the provider's configuration. The log has the reason. */
+  /** Compare the entry in `--issuers-file`, or the provider's record, with its configuration. The log has the reason. */
   provider_unavailable: {
     status: 503,
     detail: 'The identity provider does not answer as it should; try again',

@@ -283,7 +283,7 @@ export const LIMITS = Object.freeze({
   changesSearchedMax: 50_000,
   /** Time for that. */
   changesSearchMsMax: 2_000,
-  /** Errors in one answer. Further ones are left out. */
+  /** Errors in one answer. Further ones are left out. @public */
   fieldErrorsMax: 20,
   /** `Idempotency-Key`. A longer one is answered 400. @public */
   idempotencyKeyCharactersMax: 255,

@@ -32,11 +32,8 @@ async function createPerson(subjects: readonly string[] = [], usernames: readonl
   people += 1;
   const name = `Person Number${people}x`;
   const email = `number${people}x@example.com`;
-  const { id } = await createRecord(service, token, {
-    kind: kindOf(user),
-    home: shop,
-    data: { name, email },
-  });
+  const data = { name, email };
+  const { id } = await createRecord(service, token, { kind: kindOf(user), home: shop, data });
   for (const subject of subjects) await createLink(id, subject);
   for (const username of usernames) {
     const home = { ...shop, user: id };
@@ -132,6 +129,7 @@ describe('the move of a link', () => {
     await chooseForLink(window, 'jane.moves', await createPerson());
     const move = page.getByRole('button', { name: 'Move', exact: true });
     expect(await move.isDisabled()).toBe(true);
+    await page.getByText('The username gets a new ID.').waitFor();
     await newPassword(page, 'jane.moves').fill('short');
     await page.getByText('Enter at least 8 characters, not 5.').waitFor();
     expect(await move.isDisabled()).toBe(true);

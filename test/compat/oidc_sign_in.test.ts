@@ -117,7 +117,10 @@ describe('a sign-in with a code', () => {
 
   test('by a client without rights in the realm is authentication failed', async () => {
     const outside = await service.token('sign-in sign-up', new Set([realms.buyers]));
+    const refusals = `select 1 from act where action = 'access.refused' and detail like '%realm outside the list%'`;
+    const before = await service.database.query(refusals);
     expect(await refusedExchanges(await authorize(), { token: outside })).toBe(0);
+    expect(await service.database.query(refusals)).toHaveLength(before.length + 1);
   });
 });
 

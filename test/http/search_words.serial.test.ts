@@ -35,7 +35,7 @@ const ids = ({ data }: SearchPage) => data.map(({ id }) => id).sort();
 describe('search by the beginnings of words', () => {
   const match = (text: string) => ({ filter: `match(text,"${text}")` });
 
-  test('search finds a user by a word of any of its texts, and a password link by its username', async () => {
+  test('search finds a user by a word of any of its texts, and a username by its username', async () => {
     const made = service.clock.mintId();
     const members = {
       ...userMembers,

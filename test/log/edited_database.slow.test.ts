@@ -85,7 +85,7 @@ const FOUND: Findings = {
       `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
     ],
     ['put back the version of a password', `update password_profile_info set credential_version = 'older'`],
-    ['move a password link to another user', `update password_profile_info set user_id = ${STORED_ID}`],
+    ['move a username to another user', `update password_profile_info set user_id = ${STORED_ID}`],
   ],
   'username_key does not match the value it is computed from (password_profile_info,': [
     ['give a username the key of another one', `update password_profile_info set username_key = 'mallory'`],
@@ -108,9 +108,9 @@ const FOUND: Findings = {
       `update oidc_profile_info set revision = '00000000000000000000000000000000'`,
     ],
   ],
-  'but it does not exist (oidc_profile_info,': [['delete an OIDC link', 'delete from oidc_profile_info']],
+  'but it does not exist (oidc_profile_info,': [['delete a link', 'delete from oidc_profile_info']],
   'but it does not exist (password_profile_info,': [
-    ['delete a password link', 'delete from password_profile_info'],
+    ['delete a username', 'delete from password_profile_info'],
   ],
   'no log entry records it (user_info,': [
     [
@@ -236,7 +236,7 @@ const FOUND_IN_SQLITE: Findings = {
     ['hide a realm from lookups by its number', 'update realm set slot = slot + 1000'],
   ],
   'set its password again (password_profile_info,': [
-    ['lengthen the ID of a password link', `update password_profile_info set id = ${byteMore('id')}`],
+    ['lengthen the ID of a username', `update password_profile_info set id = ${byteMore('id')}`],
   ],
   'username_crc does not match the value it is computed from (password_profile_info,': [
     ['hide a username from lookups by its hash', 'update password_profile_info set username_crc = 1'],

@@ -236,10 +236,10 @@ const OTHERS: readonly (readonly [string, ListCase, string])[] = [
   ['some realms', { resource: realm, depth: 0, only: true }, 'found; key realm_id=?; key realm_id=?, sorted'],
   ['OIDC profiles', { resource: oidcProfile, depth: 1 }, 'ordered; created; created'],
   ['password profiles', { resource: passwordProfile, depth: 1 }, 'ordered; created; created'],
-  ['OIDC links of a user', { resource: oidcProfileInfo, depth: 2 }, 'ordered; of_user; of_user'],
+  ['links of a user', { resource: oidcProfileInfo, depth: 2 }, 'ordered; of_user; of_user'],
   ['usernames of a user', { resource: passwordProfileInfo, depth: 2 }, 'ordered; of_user; of_user'],
   ['an identity', links('eq(issuer,https://a.example):eq(subject,s)'), `found; ${IDENTITY}; ${IDENTITY}`],
-  ['OIDC links by ID', links(`in(id,${IDS})`), 'found; key id=?; key id=?, sorted'],
+  ['links by ID', links(`in(id,${IDS})`), 'found; key id=?; key id=?, sorted'],
   [
     'links of an OIDC profile',
     links(`eq(oidc_profile_id,${IDS[0]})`),

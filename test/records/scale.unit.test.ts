@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { LIMITS } from '../../src/model/limits.ts';
 import { tablesOn } from '../../src/sql/tables/tables.ts';
 
-/** What docs/scale.md says of Citus, where its tables are, and the arithmetic, which is recomputed. */
+/** The arithmetic of docs/scale.md, the connections of a process, and what Citus has on which node. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/scale.md'), 'utf8');
@@ -41,24 +41,24 @@ function formatted(value: number): string {
   return Number(value.toPrecision(3)).toLocaleString('en-US', { maximumFractionDigits: 1 });
 }
 
+test('no test is left out on Citus', () => {
+  const leavesOut = /\b(skip|skipIf|if|todoIf) ?\(!?isCitusEngine\)[( ]*(return|['"`])/;
+  const suites = [...new Bun.Glob('test/**/*.{test,contract}.ts').scanSync(ROOT)];
+  expect(suites.filter((path) => leavesOut.test(readFileSync(join(ROOT, path), 'utf8')))).toEqual([]);
+});
+
+test('every node of a cluster has the small tables of the installation, and one node those written often', () => {
+  expect(tablesOn('every node').map(({ name }) => name)).toEqual([
+    ...['instance', 'keyring', 'signing_key', 'client', 'client_realm', 'migration', 'instance_secret'],
+    ...['revoked_token', 'webhook'],
+  ]);
+  expect(tablesOn('one node').map(({ name }) => name)).toEqual([
+    ...['client_use', 'console_link', 'console_session', 'webhook_progress', 'delivery', 'dead_letter'],
+    'lease',
+  ]);
+});
+
 describe('docs/scale.md', () => {
-  test('no test is left out on Citus', () => {
-    const leavesOut = /\b(skip|skipIf|if|todoIf) ?\(!?isCitusEngine\)[( ]*(return|['"`])/;
-    const suites = [...new Bun.Glob('test/**/*.{test,contract}.ts').scanSync(ROOT)];
-    expect(suites.filter((path) => leavesOut.test(readFileSync(join(ROOT, path), 'utf8')))).toEqual([]);
-  });
-
-  test('every node of a cluster has the small tables of the installation, and one node those written often', () => {
-    expect(tablesOn('every node').map(({ name }) => name)).toEqual([
-      ...['instance', 'keyring', 'signing_key', 'client', 'client_realm', 'migration', 'instance_secret'],
-      ...['revoked_token', 'webhook'],
-    ]);
-    expect(tablesOn('one node').map(({ name }) => name)).toEqual([
-      ...['client_use', 'console_link', 'console_session', 'webhook_progress', 'delivery', 'dead_letter'],
-      'lease',
-    ]);
-  });
-
   test.each(results.map((row) => row as [string, string, string]))(
     'the result %s is computed right',
     (name, formula, expected) => {

@@ -129,8 +129,9 @@ test('npm run release rejects an artefact that it does not know, and knows those
   const read = (page: string) => readFileSync(join(clone.folder, page), 'utf8');
   expect(read('docs/releasing.md').replaceAll('`', '').replaceAll(/\s+/g, ' ')).toContain(known);
   const pages = ['README.md', 'docs/index.md', 'deploy/README.md', 'docs/releasing.md'];
-  const named = pages.map((page) =>
-    [...read(page).matchAll(/npm run release -- (\w+)/g)].map(([, name]) => name),
-  );
-  expect(named).toEqual([['deb'], ['deb'], ['image', 'deb'], ['deb']]);
+  for (const page of pages) {
+    const named = [...read(page).matchAll(/npm run release -- (\w+)/g)].map(([, name]) => name);
+    expect(known.split(', ')).toEqual(expect.arrayContaining(named));
+    expect(named).not.toEqual([]);
+  }
 });

@@ -107,7 +107,9 @@ test('production.md: its blocks start a service, back it up, and rehearse a rest
   const program = (name: string, text: string) =>
     writeFileSync(join(programs, name), `#!/bin/sh -eu\n${text}\n`, { mode: 0o755 });
   program('runuser', 'shift 3\nexec "$@"');
-  program('systemctl', `${START.replace('8080', '$AUTHREALM_PORT')}\n${STOP}`);
+  const pid = join(data, 'pid');
+  program('systemctl', `${START.replace('8080', '$AUTHREALM_PORT')}\necho "$service" >${pid}`);
+  const stop = `kill "$(cat ${pid})"\nwhile kill -0 "$(cat ${pid})"; do sleep 0.1; done`;
   const blocks = blocksOf('production.md').map(({ language, text }) => ({ language, text: here(text) }));
   const config = join(data, 'authrealm.conf');
   writeFileSync(config, blocks.find(({ language }) => language === 'ini')?.text ?? '', { mode: 0o600 });
@@ -116,7 +118,7 @@ test('production.md: its blocks start a service, back it up, and rehearse a rest
   const failing = nightly.replace(`${data}/backups`, '/nowhere');
   const [start, backUp, rehearse, ...others] = blocks.filter(({ language }) => language === 'sh');
   if (!start || !backUp || !rehearse || others.length > 0) throw new Error('production.md has other blocks');
-  const { outputs } = await runBlocks([start, backUp, sh(nightly), sh(failing), rehearse], {
+  const { outputs } = await runBlocks([start, backUp, sh(nightly), sh(failing), rehearse, sh(stop)], {
     PATH: `${programs}:${join(ROOT, 'bin')}:${process.env.PATH}`,
     AUTHREALM_CONFIG: config,
     AUTHREALM_DRAIN_DELAY: '0',
@@ -127,6 +129,7 @@ test('production.md: its blocks start a service, back it up, and rehearse a rest
     '',
     expect.stringContaining('/nowhere'),
     expect.stringMatching(/^erasures_applied +0\n(?:.*\n)*healthy$/m),
+    expect.stringContaining('No such process'),
   ]);
   expect(readdirSync(join(data, 'backups')).filter((name) => name.endsWith('.db'))).toHaveLength(2);
 }, 300_000);

@@ -31,6 +31,7 @@ function pathWithSqlite(): string {
 
 test('keys.md and production.md name what is lost with the key in the words of the program', () => {
   const [, lost = ''] = KEY_ADVICE.split('Without it, ');
+  expect(lost).not.toBe('');
   for (const path of ['docs/guides/keys.md', 'docs/guides/production.md'])
     expect(
       read(path)

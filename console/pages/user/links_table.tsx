@@ -23,7 +23,7 @@ export function LinksTable({ links, ...row }: RowProps & { readonly links: reado
       <table class="links stacked">
         <thead>
           <tr>
-            <th scope="col">Through</th>
+            <th scope="col">Sign-in through</th>
             <th scope="col">Subject or username</th>
             <th scope="col">Since</th>
             <th scope="col">Changed</th>

@@ -10,7 +10,7 @@ import { TARGET_RULE } from './target.ts';
 /** What callers see of a failed discovery: no address, port, status or text of the response except an issuer. */
 export const DISCOVERY_FAILURES = {
   forbidden: TARGET_RULE,
-  unreachable: 'unreachable: check the URL, and allow the service https to it or start it with --offline',
+  unreachable: 'unreachable: check the URL, and that the service may connect to its host',
   redirect: 'the provider answered with a redirect, which is not followed',
   not_a_provider: 'not an OpenID provider',
   issuer_differs: 'issuer differs',

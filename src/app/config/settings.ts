@@ -129,7 +129,7 @@ export const SETTINGS = nameSettings({
     expects: 'the ID of a realm',
   },
   offline: toggle({
-    doc: 'call no identity provider: requests state the issuer of an OIDC profile, or it is derived from the discovery URL',
+    doc: 'call no identity provider: requests state the issuer of a provider, or it is derived from the discovery URL',
     details: 'See [discovery](../guides/outgoing-requests.md#discovery).',
   }),
   allowPrivate: list({
@@ -150,7 +150,7 @@ export const SETTINGS = nameSettings({
     ...integer(1, LIMITS.retentionDaysMax),
   },
   strictIssuers: toggle({
-    doc: 'reject an OIDC profile info whose issuer differs from that of its profile',
+    doc: 'reject a link whose issuer differs from that of its provider',
     details: 'The answer is 422.',
   }),
   issuersFile: file({

@@ -69,10 +69,13 @@ function requestParameters({ path, query, headers = [], ownHeaders }: Documentat
   };
 }
 
-function requestBody({ body = 'json' }: Operation<never>, of: NonNullable<Documentation['body']>) {
-  const types = { json: JSON_TYPE, form: 'application/x-www-form-urlencoded' };
-  const examples = body === 'file' ? (of.example as object) : { [types[body]]: of.example };
-  const content = Object.entries(examples).map(([type, example]) => [type, { ...of, example }]);
+function requestBody({ body = 'json' }: Operation<never>, documented: NonNullable<Documentation['body']>) {
+  const { schema, example, examples } = documented;
+  const type = body === 'form' ? 'application/x-www-form-urlencoded' : JSON_TYPE;
+  const content = Object.entries(examples ?? { [type]: example }).map(([media, of]) => [
+    media,
+    { schema, example: of },
+  ]);
   return { required: true, content: Object.fromEntries(content) } satisfies ZodOpenApiRequestBodyObject;
 }
 

@@ -79,8 +79,12 @@ export interface Documentation {
   readonly headers?: readonly RequestHeader[];
   /** Request headers of this operation only. */
   readonly ownHeaders?: z.ZodRawShape;
-  /** Of a file, the example has one for each media type. */
-  readonly body?: { readonly schema: z.ZodType; readonly example: unknown };
+  /** `examples`: those of a file, by media type. */
+  readonly body?: {
+    readonly schema: z.ZodType;
+    readonly example?: unknown;
+    readonly examples?: Readonly<Record<string, string>>;
+  };
   /** Undefined if it always answers a fault. */
   readonly success?: Success;
   /** Responses that are neither the success nor plain faults, by status. */

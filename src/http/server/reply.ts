@@ -25,7 +25,7 @@ export interface Reply {
   readonly body: string | null | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   /** The code of an error reply, for metrics. */
   readonly fault?: FaultCode | GrantFaultCode;
-  /** Rejects with the Fault that ends a stream early, for the log. Other errors come from the caller. */
+  /** Rejects with what ended the stream early, for the log. */
   readonly streamed?: Promise<unknown>;
 }
 
@@ -119,7 +119,10 @@ export function expiredCursorReply(oldest: string): Reply {
 export const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /** The same, of what no cache may store. */
-export const NO_CONTENT: Reply = Object.freeze({ ...DONE, headers: { 'Cache-Control': 'no-store' } });
+export const NO_CONTENT: Reply = Object.freeze({
+  ...DONE,
+  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
+});
 
 /** A JSON document. */
 export function documentReply(document: object, cacheControl: string): Reply {

@@ -225,7 +225,7 @@ function requestHandlers(
     const answer = isLong ? outcome : withTimeout(outcome, LIMITS.answerMsMax, answerTimeout);
     const fail = (error: unknown) => failureReply(error, call, endpoint);
     const reply = await answer.catch(fail);
-    reply.streamed?.catch((error: unknown) => error instanceof Fault && fail(error));
+    reply.streamed?.catch(fail);
     if (isLong) hooks.setIdleTimeout(call.request, LIMITS.idleSecondsMax);
     inFlight -= 1;
     return finish(reply, call, endpoint, start);

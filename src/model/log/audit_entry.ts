@@ -60,7 +60,11 @@ export interface AuditEntry extends Caller {
   readonly at: number;
 }
 
-export const COMMAND_LINE: Caller = { actor: 'command line', address: undefined, requestId: undefined };
+export const COMMAND_LINE: Caller = Object.freeze({
+  actor: 'command line',
+  address: undefined,
+  requestId: undefined,
+});
 
 /** Clock, randomness and caller of an operation that is logged; default caller: the command line. */
 export interface AuditContext extends Clock {

@@ -54,7 +54,7 @@ export type LogRecord =
    */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /**
-   * A sign-in through this OIDC profile failed. Of the sign-in: `code_refused`, `id_token_refused`, `userinfo_refused`; of an identity
+   * A sign-in through this provider failed. Of the sign-in: `code_refused`, `id_token_refused`, `userinfo_refused`; of an identity
    * without a link: `no_email`, `email_not_verified`, `email_ambiguous`, `may_not_create`; `taken` by another user;
    * [`disabled`](../wire.md#disabled-users); of the provider: as `console_provider`, `keys_unreadable`, `userinfo_failed`; or
    * `client_secret_unusable`, if the profile has none that the master key opens.
@@ -114,9 +114,9 @@ export type LogRecord =
    */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   /**
-   * Other answers of status 500 or above, exports that the database ended, and unexpected errors of background work, which `route` names.
+   * Answers of status 500 or above without an event of their own, exports that the database ended, and unexpected errors of background work, which `route` names.
    * `code` is the [fault](faults.md); `cause` is the error code of the database or runtime, such as `SQLITE_FULL`, or the type of the error;
-   * `frames` functions and lines of the program.
+   * `frames` are functions and lines of the program.
    */
   | {
       readonly event: 'fault';

@@ -217,7 +217,7 @@ test('discovery failures are reported by one of five phrases', () => {
   expect(DISCOVERY_FAILURES).toEqual({
     forbidden: TARGET_RULE,
     redirect: 'the provider answered with a redirect, which is not followed',
-    unreachable: 'unreachable: check the URL, and allow the service https to it or start it with --offline',
+    unreachable: 'unreachable: check the URL, and that the service may connect to its host',
     not_a_provider: 'not an OpenID provider',
     issuer_differs: 'issuer differs',
   });

@@ -29,10 +29,13 @@ const logged = (route: string, cause: string): LogRecord => ({
 
 test('a dry run over HTTP without a folder for its temporary files is 503 that names TMPDIR and no path, and the log has the cause', async () => {
   const service = await startService();
-  const { TMPDIR = '/tmp' } = process.env;
+  const { TMPDIR } = process.env;
   process.env.TMPDIR = '/nowhere/of a test';
   const sent = service.post(`${IMPORT}?dry_run=true`, await service.token('transfer'), lines());
-  const answer = await sent.finally(() => (process.env.TMPDIR = TMPDIR));
+  const answer = await sent.finally(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+  });
   const [error] = await errorsOf(answer);
   expect([answer.status, error?.detail]).toEqual([503, expect.stringMatching(/set TMPDIR of the service/)]);
   expect(JSON.stringify(error)).not.toContain('/nowhere');

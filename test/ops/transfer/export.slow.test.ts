@@ -137,7 +137,7 @@ describe('an export while records are written', async () => {
   const service = await startService();
   const fixtures = await Promise.all(Array.from({ length: WRITERS }, () => createFixture(service.db)));
 
-  /** Exports while each realm gets one user after the other, first its OIDC link and then its password link. */
+  /** Exports while each realm gets one user after the other, first its link and then its username. */
   async function exportDuringWrites(within?: Uuid): Promise<readonly Json[]> {
     let isWriting = true;
     let count = 0;
@@ -173,7 +173,7 @@ describe('an export while records are written', async () => {
     expect(users.length).toBeGreaterThan(0);
     expect(oidc.filter((id) => !users.includes(id as string))).toEqual([]);
     expect(password.filter((id) => !oidc.includes(id))).toEqual([]);
-    // The snapshot was taken between two writes of the realm's writer, so at most one user has no password link yet.
+    // The snapshot was taken between two writes of the realm's writer, so at most one user has no username yet.
     expect(users.length - password.length).toBeLessThanOrEqual(1);
   }
 

@@ -70,7 +70,7 @@ const csv = (...rows: string[]) => Buffer.from(`${[HEADER, ...rows].join('\n')}\
 
 const mapOf = (map: object) => parseCsvMap(JSON.stringify(map));
 
-/** The users, OIDC links and password links of a realm. */
+/** The users, links and usernames of a realm. */
 async function recordsOf(realm: Uuid) {
   const snapshot = await db.engine.records.openSnapshot();
   const found: AnyRecord[][] = [];

@@ -105,7 +105,7 @@ export async function uncachedWindow({ url, window }: ViewTarget, script: string
   return other;
 }
 
-/** The users of a realm that have an OIDC link. */
+/** The users of a realm that have a link. */
 async function linkedUsers({ page }: ConsoleWindow, realm: string): Promise<readonly string[]> {
   const found = await page.evaluate(`(async () => {
     const { grant } = JSON.parse(sessionStorage.getItem('${SESSION}'));

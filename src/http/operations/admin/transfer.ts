@@ -92,12 +92,12 @@ const receiveImport: Transfer = async (call, deps, reply) => {
     reply(fileReply(NDJSON_TYPE, lines.join('')));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    if (!error.isUsage) throw faultSaying('unavailable', NO_FOLDER, error.cause);
+    if (isDryRun && !error.isUsage) throw faultSaying('unavailable', NO_FOLDER, error.cause);
     throw new Fault('invalid_query', [{ field: 'map', rule: error.message }], error);
   }
 };
 
-/** A caller that left before the answer never reads it. */
+/** A caller that left or does not read. */
 const stalled = () => Promise.reject(new Fault('request_timeout'));
 
 /** Writes as fast as the caller reads. */
@@ -119,7 +119,7 @@ const sendExport: Transfer = async (call, deps, reply) => {
     within: realms === '*' ? undefined : [...realms].sort(),
     async write(text) {
       hash.update(text);
-      await withTimeout(writer.write(Buffer.from(text)), LIMITS.transferIdleMsMax, stalled);
+      await withTimeout(writer.write(Buffer.from(text)), LIMITS.transferIdleMsMax, stalled).catch(stalled);
       await deps.loopBudget.turn();
     },
     onProgress: () => undefined,
@@ -163,7 +163,7 @@ export const TRANSFER_OPERATIONS: readonly Operation<AdminDeps>[] = [
       description:
         'As the command does, without secrets. Committed lines stay. A process runs one at a time.',
       query: importQuery,
-      body: { schema: z.string(), example: { [NDJSON_TYPE]: LINE_EXAMPLE, [CSV_TYPE]: CSV_EXAMPLE } },
+      body: { schema: z.string(), examples: { [NDJSON_TYPE]: LINE_EXAMPLE, [CSV_TYPE]: CSV_EXAMPLE } },
       success: fileOf('The rejected lines, and at the end the counts.', { [NDJSON_TYPE]: RESULT_EXAMPLE }),
     }),
   },
