@@ -115,8 +115,11 @@ export async function serveForParent(settings: Settings): Promise<void> {
 
 /** Serves in this process, or in several that share the port. `drain` waits for the drain delay. */
 async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log) {
-  // Before background work starts that a failure would have to stop.
-  if (settings.port !== 0) await assertPortFree(serverSettings(settings));
+  // Before anything starts that a failure would have to stop, and to drain.
+  const { port, metrics: metricsAddress } = settings;
+  const listener = serverSettings(settings);
+  if (port !== 0) await assertPortFree(listener);
+  if (metricsAddress) await assertPortFree({ ...listener, ...metricsAddress, flag: '--metrics' });
   if (settings.processes > 1) {
     // Each of them waits at its stop.
     return { ...(await startServingProcesses(settings, flags, log)), drain: async () => undefined };

@@ -109,7 +109,7 @@ test('production.md: its blocks start a service, back it up, and rehearse a rest
   program('runuser', 'shift 3\nexec "$@"');
   const pid = join(data, 'pid');
   program('systemctl', `${START.replace('8080', '$AUTHREALM_PORT')}\necho "$service" >${pid}`);
-  const stop = `kill "$(cat ${pid})"\nwhile kill -0 "$(cat ${pid})"; do sleep 0.1; done`;
+  const stop = `kill "$(cat ${pid})"\nwhile kill -0 "$(cat ${pid})" 2>/dev/null; do sleep 0.1; done`;
   const blocks = blocksOf('production.md').map(({ language, text }) => ({ language, text: here(text) }));
   const config = join(data, 'authrealm.conf');
   writeFileSync(config, blocks.find(({ language }) => language === 'ini')?.text ?? '', { mode: 0o600 });
@@ -129,7 +129,7 @@ test('production.md: its blocks start a service, back it up, and rehearse a rest
     '',
     expect.stringContaining('/nowhere'),
     expect.stringMatching(/^erasures_applied +0\n(?:.*\n)*healthy$/m),
-    expect.stringContaining('No such process'),
+    '',
   ]);
   expect(readdirSync(join(data, 'backups')).filter((name) => name.endsWith('.db'))).toHaveLength(2);
 }, 300_000);

@@ -92,7 +92,7 @@ export const SETTINGS = nameSettings({
   badTokenRate: {
     defaultValue: '100/60',
     doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
-    details: 'Tokens and client credentials count; more are answered 429.',
+    details: 'More are answered 429. See [its share](../guides/rates-and-overload.md#rates) of each process.',
     ...RATE_OR_OFF,
   },
   grantRate: {
