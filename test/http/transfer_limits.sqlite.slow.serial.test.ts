@@ -6,6 +6,7 @@ import { LIMITS } from '../../src/model/limits.ts';
 import { freshDatabase } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { bytesOf, mintId, realmLines } from '../support/import_fixtures.ts';
+import { residentMemory } from '../support/peak_memory.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { startService } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
@@ -20,8 +21,7 @@ const token = await service.token();
 
 /** The peak of the resident memory of the service in bytes. */
 function peakMemory(): number {
-  const status = readFileSync(`/proc/${service.running.process.pid}/status`, 'utf8');
-  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) * 1024;
+  return residentMemory(`/proc/${service.running.process.pid}/status`).peak;
 }
 
 /** Opens an import, and returns its connection and its response, as text. */

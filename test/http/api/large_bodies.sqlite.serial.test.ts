@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { freshDatabase } from '../../support/database.ts';
+import { residentMemory } from '../../support/peak_memory.ts';
 import { startServiceProcess } from '../../support/service_process.ts';
 
 /** Bodies of 100 MiB, sent to a process whose memory is measured: they are rejected and never buffered. */
@@ -13,13 +13,6 @@ const GROWTH_MAX = 40 * MIB;
 
 const service = await startServiceProcess({ database: await freshDatabase(), scope: 'realms:write' });
 const token = await service.token();
-
-/** The resident memory of a process in bytes, current and peak. */
-function memoryOf(pid: number): { now: number; peak: number } {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const read = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
-  return { now: read('VmRSS'), peak: read('VmHWM') };
-}
 
 /** Sends the whole body, even after the response has arrived; returns the status. */
 function sendWholeBody(head: string, isChunked: boolean): Promise<number> {
@@ -79,11 +72,11 @@ test.each(CASES)(
   '%s of 100 MiB is rejected, and the memory does not grow by its size',
   async (_what, verb, headers, status) => {
     const { pid } = service.running.process;
-    const before = memoryOf(pid);
+    const before = residentMemory(`/proc/${pid}/status`);
     const type = headers().includes('Content-Type') ? '' : 'Content-Type: application/json\r\n';
     const head = `${verb} /v2/authentication-realms HTTP/1.1\r\nHost: a\r\n${type}${headers()}\r\n`;
     expect(await sendWholeBody(head, headers().includes('chunked'))).toBe(status);
-    const after = memoryOf(pid);
+    const after = residentMemory(`/proc/${pid}/status`);
     expect(after.peak - Math.max(before.peak, before.now)).toBeLessThan(GROWTH_MAX);
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   },
