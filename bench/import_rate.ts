@@ -2,8 +2,8 @@ import type { Database } from 'bun:sqlite';
 import { sqliteMigrations } from '../src/ops/store/sqlite/open.ts';
 import { connectSqlite } from '../src/sql/sqlite/connection.ts';
 import { populationLines, type UserOf } from '../test/support/population.ts';
+import { memoryOf } from '../test/support/process_tree.ts';
 import { type BareInsert, prepareBare } from './bare_inserts.ts';
-import { memoryOf } from './process_usage.ts';
 
 const COMMIT_LINES = 10_000;
 const WRITE_CHARACTERS = 1 << 20;

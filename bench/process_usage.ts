@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { descendantsOf, readProc } from '../test/support/process_tree.ts';
 
 /** What a process and its descendants have used since they started. */
 export interface ProcessUsage {
@@ -16,67 +17,22 @@ const TICK_MICROS = 10_000;
 
 /** Sums the usage of processes and their descendants, those that have ended included. */
 export function usageOf(...pids: readonly number[]): ProcessUsage {
-  const each = pids.flatMap(processTree).map((member) => ({
-    cpuMicros: cpuTicks(member) * TICK_MICROS,
-    readCalls: Number(/^syscr: (\d+)$/m.exec(readText(`/proc/${member}/io`))?.[1] ?? 0),
-  }));
+  const each = pids
+    .flatMap((pid) => [pid, ...descendantsOf(pid)])
+    .map((member) => ({
+      cpuMicros: cpuTicks(member) * TICK_MICROS,
+      readCalls: Number(/^syscr: (\d+)$/m.exec(readProc(`/proc/${member}/io`))?.[1] ?? 0),
+    }));
   const sum = (figure: keyof ProcessUsage) => each.reduce((total, usage) => total + usage[figure], 0);
   return { cpuMicros: sum('cpuMicros'), readCalls: sum('readCalls') };
 }
 
 /** `utime`, `stime`, and the same of children that have ended (proc_pid_stat(5), fields 14 to 17). */
 function cpuTicks(pid: number): number {
-  const text = readText(`/proc/${pid}/stat`);
+  const text = readProc(`/proc/${pid}/stat`);
   // The name of the command may contain spaces, and ends with the last parenthesis. Field 3 follows it.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return fields.slice(11, 15).reduce((total, field) => total + Number(field), 0);
-}
-
-function processTree(pid: number): number[] {
-  return [pid, ...childrenOf(pid).flatMap(processTree)];
-}
-
-function childrenOf(pid: number): number[] {
-  let threads: string[];
-  try {
-    threads = readdirSync(`/proc/${pid}/task`);
-  } catch (error) {
-    if (hasEnded(error)) return [];
-    throw error;
-  }
-  return threads.flatMap((thread) =>
-    readText(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
-  );
-}
-
-/** Empty for a process that has ended meanwhile. */
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (hasEnded(error)) return '';
-    throw error;
-  }
-}
-
-function hasEnded(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return code === 'ENOENT' || code === 'ESRCH';
-}
-
-/** Anonymous memory, and mapped file pages, which the system may evict. */
-export function memoryOf(pid: number) {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const megabytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
-  return { anonymousMb: megabytes('RssAnon'), fileMb: megabytes('RssFile') };
-}
-
-/** Resident memory of a process and its descendants, in MB. */
-export function residentMb(pid: number): number {
-  const kilobytes = processTree(pid).map((member) =>
-    Number(/^VmRSS:\s+(\d+)/m.exec(readText(`/proc/${member}/status`))?.[1] ?? 0),
-  );
-  return kilobytes.reduce((total, each) => total + each, 0) / 1024;
 }
 
 /** The bytes of a file that a process has mapped; by several connections, those of the largest mapping. */

@@ -1,4 +1,5 @@
-import { memoryOf, type ProcessUsage, usageOf } from './process_usage.ts';
+import { type Memory, memoryOf } from '../test/support/process_tree.ts';
+import { type ProcessUsage, usageOf } from './process_usage.ts';
 
 export interface BenchServer {
   readonly url: string;
@@ -7,7 +8,7 @@ export interface BenchServer {
   readonly startMs: number;
   usage(): ProcessUsage;
   /** Anonymous and file-backed memory of the process, in MB. */
-  memory(): { readonly anonymousMb: number; readonly fileMb: number };
+  memory(): Memory;
   stop(): Promise<void>;
 }
 

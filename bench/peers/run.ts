@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { SQL } from 'bun';
 import { type PostgresServer, startServer as startPostgres } from '../../test/support/postgres_server.ts';
+import { resourcesOf } from '../../test/support/process_tree.ts';
 import { type LoadPlan, load, type Measurements, runInterleaved } from '../load.ts';
 import { writePaths } from '../operations.ts';
 import { hashedUserAt } from '../postgres_population.ts';
-import { residentMb, usageOf } from '../process_usage.ts';
+import { usageOf } from '../process_usage.ts';
 import { type BenchServer, startServer } from '../server.ts';
 import { authrealm, baseline } from './authrealm.ts';
 import { betterAuth } from './better_auth.ts';
@@ -168,7 +169,7 @@ async function compare(peer: Peer, contexts: readonly [PeerContext, PeerContext]
       );
     const describe = async (target: Target, isOwn: boolean) => ({
       loads: rowsOf(isOwn),
-      residentMb: residentMb(target.server.pid),
+      residentMb: resourcesOf(target.server.pid).residentMb,
       startMs: target.server.startMs,
       answerBytes: await answerBytes(target),
     });

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { connect } from 'node:net';
 import { LIMITS } from '../../src/model/limits.ts';
 import { openFreshDatabase } from '../support/database.ts';
-import { usageOf } from '../support/process_tree.ts';
+import { resourcesOf } from '../support/process_tree.ts';
 import { createFixture, LOOKUPS } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
 
@@ -77,7 +77,7 @@ async function measure() {
     times.push(performance.now() - start);
   }
   times.sort((one, other) => one - other);
-  const { descriptors, anonymousMb } = usageOf(service.running.process.pid);
+  const { descriptors, anonymousMb } = resourcesOf(service.running.process.pid);
   return { descriptors, anonymousMb, lookupMs: times[LOOKUPS_MEASURED / 10] as number };
 }
 

@@ -6,7 +6,7 @@ import { LIMITS } from '../../src/model/limits.ts';
 import { freshDatabase } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { bytesOf, mintId, realmLines } from '../support/import_fixtures.ts';
-import { residentMemory } from '../support/peak_memory.ts';
+import { memoryOf } from '../support/process_tree.ts';
 import { runAuthrealm } from '../support/processes.ts';
 import { startService } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
@@ -19,10 +19,7 @@ const database = await freshDatabase();
 const service = await startServiceProcess({ database, scope: 'transfer' });
 const token = await service.token();
 
-/** The peak of the resident memory of the service in bytes. */
-function peakMemory(): number {
-  return residentMemory(`/proc/${service.running.process.pid}/status`).peak;
-}
+const peakMb = () => memoryOf(service.running.process.pid).residentPeakMb;
 
 /** Opens an import, and returns its connection and its response, as text. */
 function openImport(
@@ -108,7 +105,7 @@ test('an import over HTTP that sends a byte now and then has no time limit', asy
 }, 300_000);
 
 test('an import over HTTP that exceeds 1 GiB is 413 at the limit, and memory does not grow by its size', async () => {
-  const before = peakMemory();
+  const before = peakMb();
   const { socket, response } = openImport('Transfer-Encoding: chunked');
   await sendOften(socket, chunk(Buffer.alloc(MIB, 'x')), LIMITS.uploadBytesMax / MIB + 1);
   const text = await response;
@@ -116,7 +113,7 @@ test('an import over HTTP that exceeds 1 GiB is 413 at the limit, and memory doe
   expect(text).toContain('"code":"upload_too_large"');
   socket.destroy();
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
-  expect(peakMemory() - before).toBeLessThan(100 * MIB);
+  expect(peakMb() - before).toBeLessThan(100);
 }, 300_000);
 
 test('a caller sends lines no faster than they are imported, and other requests are answered meanwhile', async () => {
@@ -129,7 +126,7 @@ test('a caller sends lines no faster than they are imported, and other requests 
   created.socket.write(bytesOf([lines.realm]));
   expect(await created.response).toStartWith('HTTP/1.1 200');
   created.socket.destroy();
-  const before = peakMemory();
+  const before = peakMb();
   const query = `?map=${encodeURIComponent(JSON.stringify(map))}`;
   const { socket, response } = openImport('Transfer-Encoding: chunked', query);
   socket.write(chunk(Buffer.from('No,Name\n')));
@@ -156,7 +153,7 @@ test('a caller sends lines no faster than they are imported, and other requests 
   await probing;
   socket.destroy();
   // The page cache of an import is 128 MiB.
-  expect(peakMemory() - before).toBeLessThan(300 * MIB);
+  expect(peakMb() - before).toBeLessThan(300);
   expect(slowest).toBeLessThan(1_000);
 }, 300_000);
 

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { memoryOf } from '../../bench/process_usage.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { endFile } from '../support/ending.ts';
 import { ISSUER, OIDC_PROFILE, PASSWORD_PROFILE, populationLines, REALM } from '../support/population.ts';
 import { endServers } from '../support/postgres_server.ts';
+import { memoryOf } from '../support/process_tree.ts';
 import { AUTHREALM, runAuthrealm, startCommand } from '../support/processes.ts';
 import { startServiceProcess } from '../support/service_process.ts';
 
@@ -74,7 +74,7 @@ async function measure(what: string, pid: number, work: Promise<unknown>): Promi
   const start = performance.now();
   let peak = 0;
   const timer = setInterval(() => {
-    // A process that has ended has none.
+    // A process that has exited has none.
     peak = Math.max(peak, memoryOf(pid).anonymousMb || 0);
   }, 100);
   try {

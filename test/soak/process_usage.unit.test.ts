@@ -2,8 +2,9 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { mappedBytes, residentMb, usageOf } from '../../bench/process_usage.ts';
+import { mappedBytes, usageOf } from '../../bench/process_usage.ts';
 import { connectSqlite } from '../../src/sql/sqlite/connection.ts';
+import { memoryOf } from '../support/process_tree.ts';
 
 /** What the bench reports of a server, from the files of the kernel. */
 
@@ -68,5 +69,5 @@ test('a database file is mapped as a whole below the limit of the mapping', () =
   db.query('select count(*), max(text) from t').get();
   expect(mappedBytes(process.pid, path)).toBeGreaterThanOrEqual(Bun.file(path).size);
   db.close();
-  expect(residentMb(process.pid)).toBeGreaterThan(10);
+  expect(memoryOf(process.pid).residentMb).toBeGreaterThan(10);
 });

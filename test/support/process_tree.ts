@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { attempt } from '../../src/model/attempt.ts';
 
 /** The descendants of a process and their resources, from /proc. */
 
@@ -6,9 +7,11 @@ export function descendantsOf(pid: number): readonly number[] {
   return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
+/** The children that any of its threads started. */
 export function childrenOf(pid: number): readonly number[] {
-  const listed = readProc(`/proc/${pid}/task/${pid}/children`).trim();
-  return listed === '' ? [] : listed.split(' ').map(Number);
+  return entriesOf(`/proc/${pid}/task`).flatMap((thread) =>
+    readProc(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+  );
 }
 
 /** False for a zombie too, which holds no resources. */
@@ -24,31 +27,45 @@ export async function endsWithin(pid: number, ms = 30_000): Promise<boolean> {
   return !isAlive(pid);
 }
 
+export type Memory = Readonly<ReturnType<typeof memoryIn>>;
+
 /** Resources of processes. */
-export interface ProcessUsage {
+export interface ResourceUsage extends Pick<Memory, 'residentMb' | 'anonymousMb'> {
   readonly processes: number;
-  readonly residentMb: number;
-  /** Without mapped files, which the system can evict. */
-  readonly anonymousMb: number;
   readonly descriptors: number;
 }
 
-/** Resources of a process and its descendants. */
-export function usageOf(pid: number): ProcessUsage {
-  return usageOfAll([pid, ...descendantsOf(pid)]);
+/** The memory of a process; NaN after it has exited. */
+export function memoryOf(pid: number): Memory {
+  return memoryIn(readProc(`/proc/${pid}/status`));
 }
 
-export function usageOfAll(pids: readonly number[]): ProcessUsage {
-  const statuses = pids.map((each) => readProc(`/proc/${each}/status`));
-  const sum = (field: string) => {
-    const line = new RegExp(`^${field}:\\s+(\\d+)`, 'm');
-    return statuses.reduce((total, status) => total + Number(line.exec(status)?.[1] ?? 0), 0);
+/** The memory figures in a text of /proc/PID/status (proc_pid_status(5)); NaN for absent ones. */
+export function memoryIn(status: string) {
+  const mb = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1_024;
+  return {
+    residentMb: mb('VmRSS'),
+    residentPeakMb: mb('VmHWM'),
+    /** Without mapped files, which the system can evict. */
+    anonymousMb: mb('RssAnon'),
+    fileMb: mb('RssFile'),
   };
+}
+
+/** Resources of a process and its descendants. */
+export function resourcesOf(pid: number): ResourceUsage {
+  return resourcesOfAll([pid, ...descendantsOf(pid)]);
+}
+
+export function resourcesOfAll(pids: readonly number[]): ResourceUsage {
+  const memories = pids.map(memoryOf);
+  // A process that has exited has none.
+  const sum = (figure: keyof Memory) => memories.reduce((total, memory) => total + (memory[figure] || 0), 0);
   return {
     processes: pids.length,
-    residentMb: sum('VmRSS') / 1_024,
-    anonymousMb: sum('RssAnon') / 1_024,
-    descriptors: pids.reduce((total, each) => total + descriptorsOf(each), 0),
+    residentMb: sum('residentMb'),
+    anonymousMb: sum('anonymousMb'),
+    descriptors: pids.reduce((total, each) => total + entriesOf(`/proc/${each}/fd`).length, 0),
   };
 }
 
@@ -60,19 +77,10 @@ export function mappedMb(pid: number, file: string): number {
     .reduce((sum, mapping) => sum + Number(/^Rss:\s+(\d+)/m.exec(mapping)?.[1] ?? 0) / 1_024, 0);
 }
 
-function descriptorsOf(pid: number): number {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).length;
-  } catch {
-    return 0;
-  }
-}
+/** The entries of a folder of /proc; empty after the process has exited. */
+const entriesOf = (folder: string): readonly string[] => attempt(() => readdirSync(folder)) ?? [];
 
 /** A file of /proc; empty after the process has exited. */
 export function readProc(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
+  return attempt(() => readFileSync(path, 'utf8')) ?? '';
 }

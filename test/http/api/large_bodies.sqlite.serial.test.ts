@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { connect } from 'node:net';
 import { freshDatabase } from '../../support/database.ts';
-import { residentMemory } from '../../support/peak_memory.ts';
+import { memoryOf } from '../../support/process_tree.ts';
 import { startServiceProcess } from '../../support/service_process.ts';
 
 /** Bodies of 100 MiB, sent to a process whose memory is measured: they are rejected and never buffered. */
@@ -9,7 +9,7 @@ import { startServiceProcess } from '../../support/service_process.ts';
 const MIB = 2 ** 20;
 const SIZE = 100 * MIB;
 /** Buffering a body would cost at least its size. */
-const GROWTH_MAX = 40 * MIB;
+const GROWTH_MB_MAX = 40;
 
 const service = await startServiceProcess({ database: await freshDatabase(), scope: 'realms:write' });
 const token = await service.token();
@@ -72,12 +72,12 @@ test.each(CASES)(
   '%s of 100 MiB is rejected, and the memory does not grow by its size',
   async (_what, verb, headers, status) => {
     const { pid } = service.running.process;
-    const before = residentMemory(`/proc/${pid}/status`);
+    const before = memoryOf(pid);
     const type = headers().includes('Content-Type') ? '' : 'Content-Type: application/json\r\n';
     const head = `${verb} /v2/authentication-realms HTTP/1.1\r\nHost: a\r\n${type}${headers()}\r\n`;
     expect(await sendWholeBody(head, headers().includes('chunked'))).toBe(status);
-    const after = residentMemory(`/proc/${pid}/status`);
-    expect(after.peak - Math.max(before.peak, before.now)).toBeLessThan(GROWTH_MAX);
+    const after = memoryOf(pid);
+    expect(after.residentPeakMb - before.residentPeakMb).toBeLessThan(GROWTH_MB_MAX);
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   },
   300_000,

@@ -244,7 +244,7 @@ test('a converter takes less memory than the file of lines that it reads', async
   }
   await writer.end();
   const command = [join(CONVERTERS, 'kratos.ts'), '--into', at('kratos-realm.ndjson'), file];
-  const { code, stdout, peakBytes } = await runMeasured([process.execPath, ...command]);
+  const { code, stdout, peakMb } = await runMeasured([process.execPath, ...command]);
   expect([code, stdout.trim().split('\n').length]).toEqual([0, 2_000]);
-  expect(peakBytes).toBeLessThan(150_000_000);
+  expect(peakMb).toBeLessThan(143);
 }, 60_000);

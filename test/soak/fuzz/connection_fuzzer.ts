@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../src/model/limits.ts';
 import { user } from '../../../src/model/resources.ts';
-import { type ProcessUsage, usageOf } from '../../support/process_tree.ts';
+import { type ResourceUsage, resourcesOf } from '../../support/process_tree.ts';
 import { seededRandom } from '../../support/random.ts';
 import { exchangeBytes, getRequest, type RawResponse } from '../../support/raw_http.ts';
 import { createParents, createRecord, FULL_SCOPE, kindOf } from '../../support/resource_cases.ts';
@@ -30,7 +30,7 @@ export interface ConnectionReport {
   readonly duringSlowMs: number;
   readonly afterMs: number;
   /** After each half. */
-  readonly usage: readonly [ProcessUsage, ProcessUsage];
+  readonly usage: readonly [ResourceUsage, ResourceUsage];
   readonly complaints: readonly string[];
 }
 
@@ -57,7 +57,7 @@ export async function fuzzConnections(
   const pid = served.running.process.pid;
   let clientCount = 0;
 
-  async function half(seed: number): Promise<ProcessUsage> {
+  async function half(seed: number): Promise<ResourceUsage> {
     let left = plan.connections;
     const workers = Array.from({ length: plan.concurrency }, async (_, index) => {
       const draw = drawOf(seededRandom(seed + index));
@@ -127,11 +127,11 @@ async function medianLookupMs(
 }
 
 /** The usage once abandoned connections are closed. */
-async function settledUsage(pid: number): Promise<ProcessUsage> {
-  let usage = usageOf(pid);
+async function settledUsage(pid: number): Promise<ResourceUsage> {
+  let usage = resourcesOf(pid);
   for (let polls = 0; polls < 50; polls += 1) {
     await Bun.sleep(100);
-    const now = usageOf(pid);
+    const now = resourcesOf(pid);
     if (now.descriptors >= usage.descriptors) return now;
     usage = now;
   }

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
-import { descendantsOf, mappedMb, type ProcessUsage, usageOfAll } from '../../support/process_tree.ts';
+import { descendantsOf, mappedMb, type ResourceUsage, resourcesOfAll } from '../../support/process_tree.ts';
 
 /** Memory of a service at one moment: its main process, and its worker processes, which live while they have work. */
 export interface Sample {
   readonly second: number;
-  readonly own: ProcessUsage;
+  readonly own: ResourceUsage;
   /** The part of the resident memory that is mapped pages of the database. */
   readonly databaseMb: number;
-  readonly workers: ProcessUsage;
+  readonly workers: ResourceUsage;
 }
 
 export interface MemoryCurve {
@@ -47,7 +47,7 @@ export function watchMemory(pid: number, database: string): MemoryCurve {
 
 function sampleOf(pid: number, database: string, second: number): Sample {
   const databaseMb = mappedMb(pid, database);
-  return { second, own: usageOfAll([pid]), databaseMb, workers: usageOfAll(descendantsOf(pid)) };
+  return { second, own: resourcesOfAll([pid]), databaseMb, workers: resourcesOfAll(descendantsOf(pid)) };
 }
 
 export interface Growth {
