@@ -62,11 +62,10 @@ export function refuseAccountToken(token: string | null): Reply {
   return faultReply('invalid_account_token', {}, token ? NOT_VALID : NOT_SENT);
 }
 
-/** How a user with a password authenticated (RFC 8176). */
-const PASSWORD = ['pwd'];
-
 const requestBy = <const M extends string, S extends z.ZodRawShape>(mechanism: M, members: S) =>
-  z.object({ type: z.literal(TYPE), authentication_mechanism: z.literal(mechanism), ...members });
+  z
+    .object({ type: z.literal(TYPE), authentication_mechanism: z.literal(mechanism), ...members })
+    .meta({ id: `${TYPE}.request-${mechanism}` });
 const text = z.string();
 const byPassword = requestBy('password', { password_profile_id: text, username: text, password: text });
 const bySelfSignup = requestBy('self_signup', SELF_SIGNUP);
@@ -113,7 +112,8 @@ async function signIn(
   if (outcome.kind === 'wrong') return AUTHENTICATION_FAILED;
   const { userId, infoId, version } = outcome.credential;
   const authTime = Math.floor(deps.clock.now() / 1000);
-  const by = { mechanism: 'password', realmId: realm.id, userId, infoId, version, amr: PASSWORD } as const;
+  // How the user authenticated: RFC 8176.
+  const by = { mechanism: 'password', realmId: realm.id, userId, infoId, version, amr: ['pwd'] } as const;
   const reply = await tokensReply({ ...by, authTime }, { realm, page }, deps);
   return reply
     ? { ...reply, headers: { ...reply.headers, [DEVICE]: outcome.deviceToken } }

@@ -315,12 +315,11 @@ function redirects(description: string) {
     'authrealm-sign-in-0=; Max-Age=0',
     'sign-in-cookie',
   );
-  const [error, text] = [z.literal('invalid_request'), z.string()];
-  const refusal = z.strictObject({ error, errorDescription: text, error_description: text });
+  const refusal = z.looseObject({ error: z.literal('invalid_request'), error_description: z.string() });
   return {
     '303': { description, headers: z.object({ ...headers, Location, 'Set-Cookie': cookie }) },
     '400': {
-      description: 'The browser cannot be sent back.',
+      description: 'The browser cannot be sent back. `errorDescription` repeats the text.',
       headers: z.object(headers),
       content: jsonContent(refusal, JSON.parse(String(badRequest(UNKNOWN_PROFILE).body))),
     },

@@ -61,6 +61,19 @@ test('every reference in the document can be resolved', () => {
   }
 });
 
+test('generated clients can express each type in the document', () => {
+  const rejected: unknown[] = [];
+  const foldedName = (name: string) => name.replaceAll('_', '').toLowerCase();
+  JSON.parse(JSON.stringify(document), function (this: unknown, key: string, value: Schema | null) {
+    const names = Object.keys(value?.properties ?? {}).map(foldedName);
+    const isNullAlone = value?.type === 'null' && !Array.isArray(this);
+    const isUnnamedChoice = value?.oneOf?.some(({ type }) => type === 'object');
+    if (new Set(names).size < names.length || isNullAlone || isUnnamedChoice) rejected.push([key, value]);
+    return value;
+  });
+  expect(rejected).toEqual([]);
+});
+
 test('the document has every route of the service, and no other', () => {
   const deps = {
     ...({} as Parameters<typeof routesOf>[0]),

@@ -6,8 +6,8 @@ import { isoTimestamp } from '../pipeline/present.ts';
 type Value<From> = readonly [schema: z.ZodType | (() => z.ZodType), valueOf: (from: From) => unknown];
 
 /**
- * The description of a JSON value: a constant; a schema with its function, or alone for the member of the same name in camel case,
- * where an absent one is null; or an object of these. Its schema in the OpenAPI document and the function that makes it come from here.
+ * The description of a JSON value: a constant (null: an absent text); a schema with its function, or alone for the member of the same
+ * name in camel case, where an absent one is null; or an object of these. Its schema in the OpenAPI document and its function come from it.
  */
 export type Projection<From> = string | null | z.ZodType | Value<From> | ProjectedMembers<From>;
 
@@ -31,7 +31,7 @@ export function projectionSchema<From>(members: ProjectedMembers<From>): z.ZodOb
 }
 
 function schemaOf<From>(projection: Projection<From>): z.ZodType {
-  if (projection === null) return z.null();
+  if (projection === null) return z.string().nullable();
   if (typeof projection === 'string') return z.literal(projection);
   if (projection instanceof z.ZodType) return projection;
   if (!isValue(projection)) return projectionSchema(projection);
