@@ -51,7 +51,7 @@ const ACCENTS: readonly (readonly [written: string, typed: string])[] = [
   ['أَحْمَد', 'أحمد'],
 ];
 
-/** A user is found by the beginnings of the words of its texts, and a username by those of its username. */
+/** A user is found by the beginnings of the words of its texts, and a username by the beginnings of its words. */
 export function wordsContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`words contract: ${name}`, () => {
     const { store, fixture } = openForTests(open);
@@ -171,7 +171,7 @@ export function wordsContract(name: string, open: () => Promise<OpenStore>): voi
       expect([await found(word), await found(word, passwordProfileInfo)]).toEqual([[], []]);
     });
 
-    test('match finds a username by the beginnings of the words of its username', async () => {
+    test('match finds a username by the beginnings of its words', async () => {
       const word = unique();
       const link = usernameLink(fixture, `Jane_${word}@mail.example`);
       await commitWrites(store, link);
