@@ -63,8 +63,9 @@ export function withBlocks(text: string, blocks: Readonly<Record<string, string 
 
 type Cell = readonly [string, (result: Result) => string];
 
-/** The table of the README. Ratios are of processor time. */
-export function summary({ results }: Run, postgres: PostgresRun | undefined): string {
+/** The table of the README: the first two sizes. Ratios are of processor time. */
+export function summary(run: Run, postgres: PostgresRun | undefined): string {
+  const results = run.results.slice(0, 2);
   const rate = (row: keyof Result['loads']) => (result: Result) =>
     medianCell(result.loads[row], 'requestsPerSecond');
   const cells: readonly Cell[] = [

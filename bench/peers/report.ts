@@ -68,7 +68,8 @@ export function peersMarkdown(run: PeersRun): string {
     ),
     'In parentheses: how many times as many authrealm answers. After a slash: authrealm.',
     '',
-    ...results.map(noteOf),
+    // A peer that is measured on two engines returns the same on both.
+    ...new Set(results.map(noteOf)),
     ...missing.map((sentence) => `- ${sentence}`),
     '',
     `${machine.cpu}, ${machine.cores} cores: each server pinned to one, the load on the other, PostgreSQL on both. ` +
@@ -82,5 +83,5 @@ const latencyCell = ({ loads }: ServerFigures) => medianCell(loads.reads, 'p99',
 /** What the rows of a peer contain. */
 function noteOf({ name, answers, creates }: PeerResult): string {
   const read = answers === undefined ? 'has no read of a user with all links' : `reads ${answers}`;
-  return `- ${name}: ${read}${creates === undefined ? '' : `; creates ${creates}`}.`;
+  return `- ${name.split(', ')[0]}: ${read}${creates === undefined ? '' : `; creates ${creates}`}.`;
 }
