@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import type { ProcessUsage } from './process_usage.ts';
-import { LOAD_CORE, pinned } from './server.ts';
+import { type BenchServer, LOAD_CORE, pinned } from './server.ts';
 
 /** The rate and the latencies of one run of a load. */
 export interface RequestTimes {
@@ -69,6 +69,16 @@ export interface LoadPlan {
 
 /** Makes the posted values unique across runs. */
 let runCount = 0;
+
+/** Before a round: starts servers again, in new processes, and loads them until hot code has been compiled. */
+export function restarting(servers: readonly BenchServer[], plan: LoadPlan): () => Promise<void> {
+  return async () => {
+    for (const server of servers) {
+      await server.restart();
+      await load(server, plan);
+    }
+  };
+}
 
 /** Runs wrk against a server, on the other core. Throws if any response was not a 2xx. */
 export function load(server: UsageSource & { readonly url: string }, plan: LoadPlan): Promise<Load> {
@@ -147,6 +157,8 @@ export interface Rounds {
   readonly rounds: number;
   /** The database file; none on PostgreSQL. */
   readonly file?: string;
+  /** Runs before each round. */
+  readonly prepare?: () => Promise<void>;
 }
 
 /** Measurements by the name of their row. A row without one is not measured. */
@@ -160,13 +172,14 @@ export type Loads<Row extends string> = Readonly<Partial<Record<Row, readonly Lo
  * reverse order, so that no measurement is always the first after the file was read.
  */
 export async function runInterleaved<Row extends string>(
-  { rounds, file }: Rounds,
+  { rounds, file, prepare }: Rounds,
   measurements: Measurements<Row>,
 ): Promise<Loads<Row>> {
   const inOrder = Object.entries(measurements) as [Row, () => Promise<Load>][];
   const loads = Object.fromEntries(inOrder.map(([row]) => [row, []])) as unknown as Record<Row, Load[]>;
   for (let round = 0; round < rounds; round += 1) {
     if (file !== undefined) await readIntoPageCache(file);
+    await prepare?.();
     for (const [row, measure] of round % 2 === 0 ? inOrder : inOrder.toReversed())
       try {
         loads[row].push(await measure());

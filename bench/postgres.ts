@@ -13,6 +13,7 @@ import {
   load,
   type Measurements,
   type RequestTimes,
+  restarting,
   runInterleaved,
   type UsageSource,
   WARM_UP_SECONDS,
@@ -101,9 +102,9 @@ async function measureRounds({ url, database, service, folder, token }: Setup): 
       ),
     driverAlone: () => withUsage({ database }, () => runProcess('bare_driver.ts', [url, String(users)])),
   };
-  for (const server of [service, handwritten]) await load(server, { ...plan, seconds: warmUpSeconds });
+  const prepare = restarting([service, handwritten], { ...plan, seconds: warmUpSeconds });
   const reads = await runInterleaved(
-    { rounds },
+    { rounds, prepare },
     {
       service16: by(service, 16),
       handwritten16: by(handwritten, 16),

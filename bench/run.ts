@@ -12,7 +12,7 @@ import {
   type Loads,
   load,
   median,
-  readIntoPageCache,
+  restarting,
   runInterleaved,
   WARM_UP_SECONDS,
 } from './load.ts';
@@ -97,12 +97,11 @@ async function measureLookups({ users, folder, file, service, token }: Setup) {
   const newestPlan = { ...lookupPlan, paths: join(folder, 'newest') };
   writeFileSync(lookupPlan.paths, lookups.join('\n'));
   writeFileSync(newestPlan.paths, newestLookups.join('\n'));
-  await readIntoPageCache(file);
-  for (const server of [service, nginx, constant, handwritten])
-    await load(server, { ...lookupPlan, seconds: plan.warmUpSeconds });
+  const warmUpPlan = { ...lookupPlan, seconds: plan.warmUpSeconds };
+  for (const server of [nginx, constant]) await load(server, warmUpPlan);
   const of = (server: BenchServer, with_: LoadPlan) => () => load(server, with_);
   const loads: Loads<LookupRow> = await runInterleaved(
-    { rounds: plan.rounds, file },
+    { rounds: plan.rounds, file, prepare: restarting([service, handwritten], warmUpPlan) },
     {
       lookup: of(service, lookupPlan),
       newest: of(service, newestPlan),

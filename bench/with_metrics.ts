@@ -5,15 +5,7 @@ import { parseArgs } from 'node:util';
 import { lookupPaths } from '../test/support/population.ts';
 import { fetchToken } from './access_token.ts';
 import { fillByImport } from './import_rate.ts';
-import {
-  figures,
-  load,
-  median,
-  medianRatio,
-  readIntoPageCache,
-  runInterleaved,
-  WARM_UP_SECONDS,
-} from './load.ts';
+import { figures, load, median, medianRatio, restarting, runInterleaved, WARM_UP_SECONDS } from './load.ts';
 import { startServer } from './server.ts';
 
 /**
@@ -50,11 +42,9 @@ try {
   const paths = join(folder, 'paths');
   writeFileSync(paths, lookupPaths(users, Math.min(PATHS, users * 2)).join('\n'));
   const plan = { connections: Number(options.connections), seconds: Number(options.seconds), paths, token };
-  await readIntoPageCache(file);
-  for (const server of [withoutMetrics, withMetrics])
-    await load(server, { ...plan, seconds: WARM_UP_SECONDS });
+  const prepare = restarting([withoutMetrics, withMetrics], { ...plan, seconds: WARM_UP_SECONDS });
   const loads = await runInterleaved(
-    { rounds: Number(options.rounds), file },
+    { rounds: Number(options.rounds), file, prepare },
     { without: () => load(withoutMetrics, plan), with: () => load(withMetrics, plan) },
   );
   await Promise.all([withoutMetrics.stop(), withMetrics.stop()]);
